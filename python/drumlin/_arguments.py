@@ -254,14 +254,17 @@ def to_streams(
     return converted
 
 
-def numbered_paths(versions: Mapping[str, int] | None, pattern: PatternLike) -> list[tuple[str, int]] | None:
-    """The version of each table that a snapshot is to hold, if they are given."""
-    if versions is None:
+def numbered_paths(
+    versions: Mapping[str, int] | None, pattern: PatternLike, including: str | None
+) -> list[tuple[str, int]] | None:
+    """The version of each table that a snapshot is to hold, if they are given, beside what another one holds."""
+    if versions is None and including is None:
         return None
+    versions = {} if versions is None else versions
     if not isinstance(versions, Mapping):
         raise TypeError(f"versions is a dict of paths and numbers, not a {type(versions).__name__}")
     if pattern != "**":
-        raise InvalidArgument("give a pattern, for the newest versions, or versions, not both")
+        raise InvalidArgument("give a pattern, for the newest versions, or versions or another snapshot, not both")
     return [(path_argument(path), number_of(version)) for path, version in versions.items()]
 
 

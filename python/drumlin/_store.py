@@ -14,6 +14,7 @@ from drumlin._arguments import (
     note,
     numbered_paths,
     optional_micros,
+    optional_text,
     path_argument,
     paths_to_drop,
     rows_filter,
@@ -154,10 +155,16 @@ class Store(Tables[Version]):
         return self._core.ui(number, write, open_browser)
 
     def snapshot(
-        self, name: str, pattern: PatternLike = "**", *, versions: Mapping[str, int] | None = None
+        self,
+        name: str,
+        pattern: PatternLike = "**",
+        *,
+        versions: Mapping[str, int] | None = None,
+        including: str | None = None,
     ) -> Snapshot:
         """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
-        dropped. With ``versions``, paths and numbers, it names just these, whichever are the newest.
+        dropped. With ``versions``, paths and numbers, it names just these, whichever are the newest; with
+        ``including``, another snapshot's name, these and what that one holds, also of tables that were dropped since.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -170,7 +177,12 @@ class Store(Tables[Version]):
         >>> store.snapshot("second", versions={"prices/A": 1}).versions
         {'prices/A': 1}
         """
-        return self._core.snapshot(name, plain_text(pattern), numbered_paths(versions, pattern))
+        return self._core.snapshot(
+            name,
+            plain_text(pattern),
+            numbered_paths(versions, pattern, including),
+            optional_text(including, "including"),
+        )
 
     def drop_snapshot(self, name: str) -> None:
         """Drops a snapshot. What it alone held becomes reclaimable."""
@@ -338,16 +350,11 @@ class Store(Tables[Version]):
         attempt = 1
         while True:
             transaction = self.transaction(message=message)
-            core = transaction._core
             try:
                 answer = function(transaction)
-            except BaseException as error:
-                again = isinstance(error, Conflict) and core.again and attempt < _ATTEMPTS_MAX
-                core.abort()
-                if not again:
-                    raise
-                attempt += 1
-                continue
+            except BaseException:
+                transaction._core.abort()
+                raise
             try:
                 transaction.commit()
             except Conflict:

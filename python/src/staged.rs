@@ -199,6 +199,7 @@ pub fn stage_alone(
     let write = |task: Task| {
         let frame = frame.frame(&task.cancel);
         let tables = [(path.to_owned(), Some(frame.schema().clone()))];
+        drumlin::Ticket::check(&store.core, path, frame.schema(), &options)?;
         let ticket = drumlin::Ticket::open(&store.core, &tables, &options)?;
         let token = drumlin::Stage::of(&store.core).write(&ticket, path, frame, part, &task);
         if token.is_err() {

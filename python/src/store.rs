@@ -88,17 +88,22 @@ impl Store {
         Ui::serve(py, self, drumlin_ui::Options { port, write }, open_browser)
     }
 
-    #[pyo3(signature = (name, pattern, versions=None))]
+    #[pyo3(signature = (name, pattern, versions=None, including=None))]
     fn snapshot(
         &self,
         py: Python<'_>,
         name: &str,
         pattern: &str,
         versions: Option<Vec<(String, u64)>>,
+        including: Option<&str>,
     ) -> PyResult<Snapshot> {
         let numbered: Option<Vec<(String, drumlin::Version)>> =
             versions.map(|all| all.into_iter().map(|(path, number)| (path, drumlin::Version(number))).collect());
-        let of = numbered.as_deref().map_or(drumlin::SnapshotOf::Newest(pattern), drumlin::SnapshotOf::Versions);
+        let of = match (numbered.as_deref(), including) {
+            (numbered, Some(other)) => drumlin::SnapshotOf::Including(other, numbered.unwrap_or_default()),
+            (Some(numbered), None) => drumlin::SnapshotOf::Versions(numbered),
+            (None, None) => drumlin::SnapshotOf::Newest(pattern),
+        };
         Ok(detached(py, || self.core.snapshot(name, of))?.into())
     }
 

@@ -53,12 +53,6 @@ impl Transaction {
         py.detach(|| self.core.has_ended())
     }
 
-    /// Whether it would succeed if it were run from the beginning.
-    #[getter]
-    fn again(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.core.must_run_again())
-    }
-
     fn commit(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(detached(py, || self.core.commit())?.0)
     }

@@ -132,7 +132,7 @@ BOTH: dict[str, dict[str, Any]] = {
 STORE: dict[str, dict[str, Any]] = {
     **BOTH,
     "ui": {"port": 0, "write": False, "open_browser": False},
-    "snapshot": {"name": "s", "pattern": "**", "versions": None},
+    "snapshot": {"name": "s", "pattern": "**", "versions": None, "including": None},
     "drop_snapshot": {"name": "s"},
     "set_retention": {"path": "t", "keep_last": 1, "keep_for": None, "keep_all": False, "inherit": False},
     "retention": {"path": "t"},

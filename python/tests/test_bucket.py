@@ -84,6 +84,22 @@ def test_a_store_in_a_bucket_does_what_others_do(place: tuple[str, dict[str, str
         assert store.verify().orphans == []
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["below a prefix", "all of a bucket"])
+def test_a_purge_examines_every_object(place: tuple[str, dict[str, str]], whole: bool) -> None:
+    uri, options = place
+    uri = "s3://test" if whole else uri
+    with drumlin.open(uri, storage_options=options) as store:
+        store.write("t", {"id": [1, 2, 3]})
+        store.tree.put("n", 1)
+        receipt = store.purge("t", "id = 2")
+        assert receipt.complete, receipt
+        stat = store.stat()
+        # The root, too, which is in no folder.
+        assert receipt.proof.bytes > stat.log_bytes + stat.block_bytes
+        assert store.read("t").to_arrow()["id"].to_pylist() == [1, 3]
+        assert store.verify(deep=True).ok
+
+
 # faults: secrets x open
 def test_the_doctor_finds_the_bucket_fit(place: tuple[str, dict[str, str]]) -> None:
     uri, options = place

@@ -396,3 +396,24 @@ def test_a_store_that_changes_rows_is_caught(
     assert [failure.name for failure in report.failures] == ["a"]
     assert "reads back other rows" in report.failures[0].reason
     assert store.tables() == ["b"]
+
+
+def test_a_snapshot_with_symbols_that_are_gone_is_completed(library: Any, store: drumlin.Store) -> None:
+    """What one run could not bring another does, also where the rest of the snapshot is of symbols that ArcticDB has
+    deleted, whose tables are dropped here, and of which others have been made."""
+    for symbol in ("gone", "again"):
+        library.write(symbol, pd.DataFrame({"n": [1]}))
+    library.write("late", pd.DataFrame({"n": [2]}), metadata={"t": (1, 2)})
+    library.snapshot("first")
+    library.snapshot("second", skip_symbols=["again"])
+    library.delete("gone")
+    library.delete("again")
+    assert [failure.name for failure in from_arctic(library, store).failures] == ["late"]
+    assert store.tables() == []
+    store.reclaim()
+    library.write("again", pd.DataFrame({"n": [3]}))
+    for _ in range(2):
+        assert from_arctic(library, store, coerce=True).failures == []
+        shown(store, library)
+        lists(store, library)
+    assert sorted(snapshot.name for snapshot in store.snapshots()) == ["first", "second"]

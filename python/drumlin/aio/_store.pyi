@@ -294,7 +294,12 @@ class Store(Tables[Version], Block):
         inherit: bool = False,
     ) -> None: ...
     async def snapshot(
-        self, name: str, pattern: PatternLike = "**", *, versions: Mapping[str, int] | None = None
+        self,
+        name: str,
+        pattern: PatternLike = "**",
+        *,
+        versions: Mapping[str, int] | None = None,
+        including: str | None = None,
     ) -> Snapshot: ...
     async def snapshots(self) -> list[Snapshot]: ...
     async def stage(

@@ -110,8 +110,6 @@ class _Run:
         self._deleted: dict[str, dict[int, tuple[str, ...]]] = {}
         #: Versions that are here of tables that are no longer there: paths, and numbers in ArcticDB.
         self._dropped: set[tuple[str, int]] = set()
-        #: Of snapshots that show such versions, one such path.
-        self._gone: dict[str, str] = {}
         #: Versions that did not come over.
         self._failed: set[tuple[str, int]] = set()
         #: Snapshots that could not be made.
@@ -285,8 +283,6 @@ class _Run:
                 continue
             for name in version.snapshots:
                 self._shown.setdefault(name, {})[path] = number
-                if (path, version.number) in self._dropped:
-                    self._gone.setdefault(name, path)
             if version.deleted and (path, version.number) not in self._dropped:
                 self._deleted.setdefault(path, {})[number] = version.snapshots
 
@@ -312,7 +308,7 @@ class _Run:
         for name, shown in sorted(self._shown.items()):
             made, between = self._names(name)
             try:
-                if self._make(made, between, shown, self._gone.get(name)):
+                if self._make(made, between, shown):
                     self._tally.snapshots.append(made)
             except FATAL:
                 raise
@@ -320,7 +316,7 @@ class _Run:
                 self._unmade.add(name)
                 self._tally.fail(f"snapshot {name!r}", None, error)
 
-    def _make(self, made: str, between: str, shown: dict[str, int], gone: str | None) -> bool:
+    def _make(self, made: str, between: str, shown: dict[str, int]) -> bool:
         store, old, half = self._store, self._held.get(made), self._held.get(between)
         other = {path: n for held in (old, half) if held for path, n in held.items() if shown.get(path, n) != n}
         if other:
@@ -334,19 +330,24 @@ class _Run:
             if half is not None:
                 store.drop_snapshot(between)
             return False
-        if gone is not None:
-            raise NotFound(f"it shows a version of '{gone}' as well, which was dropped here: undrop it, and run again")
         if old is None and half is None:
             store.snapshot(made, versions=shown)
             return True
+
+        def grow(name: str, of: str, held: Mapping[str, int]) -> None:
+            # What is held may be of tables that were dropped since.
+            more = {path: n for path, n in shown.items() if path not in held}
+            store.snapshot(name, versions=more, including=of)
+
         # At each moment one of the two shows all that has been shown, so that nothing is given up.
-        if half != shown:
-            if half is not None:
-                store.drop_snapshot(between)
-            store.snapshot(between, versions=shown)
         if old is not None:
+            if half != shown:
+                if half is not None:
+                    store.drop_snapshot(between)
+                grow(between, made, old)
+                half = shown
             store.drop_snapshot(made)
-        store.snapshot(made, versions=shown)
+        grow(made, between, half or {})
         store.drop_snapshot(between)
         return True
 

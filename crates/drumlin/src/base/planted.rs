@@ -194,6 +194,14 @@ pub enum Bug {
     EncodeNoNulls = 180,
     /// Columns are encoded with their rows in another order.
     EncodeReversed = 181,
+    /// A purge leaves leases and stages that may have rows which it erases.
+    PurgeBesideHolds = 200,
+    /// A snapshot is asked for a table only by the path that the table had then.
+    ForgetMovedPins = 201,
+    /// A merge that updates rows with those of the frame ignores that these have other keys.
+    IgnoreOtherKeys = 202,
+    /// A table that gets the rows of another loses its constraints.
+    ForgetConstraints = 203,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -2,6 +2,7 @@
 //!
 //! Pure. The same code works on a snapshot, in a long transaction, and on the newest state, in a commit's turn.
 
+use super::nodes::Mark;
 use super::tree::refuse_tables;
 use super::walk::each_below;
 use super::watches::broken;
@@ -50,6 +51,13 @@ pub struct Draft {
     effects: Vec<Effect>,
     seq: Seq,
     time: Timestamp,
+}
+
+/// What a draft was at some time.
+pub struct DraftMark {
+    state: State,
+    effects: usize,
+    nodes: Option<Mark>,
 }
 
 impl Draft {
@@ -514,19 +522,26 @@ impl Draft {
 
     /// Applies all of `change` or nothing.
     pub fn atomically<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let state = self.state.clone();
-        let runs = self.effects.len();
-        let mark = match self.effects.last() {
+        let mark = self.mark();
+        change(self).inspect_err(|_| self.rewind(mark))
+    }
+
+    /// What it is now, to go back to. O(1).
+    pub fn mark(&self) -> DraftMark {
+        let nodes = match self.effects.last() {
             Some(Effect::Nodes(nodes)) => Some(nodes.mark()),
             _ => None,
         };
-        change(self).inspect_err(|_| {
-            self.state = state;
-            self.effects.truncate(runs);
-            if let (Some(mark), Some(Effect::Nodes(nodes))) = (mark, self.effects.last_mut()) {
-                nodes.rewind(mark);
-            }
-        })
+        DraftMark { state: self.state.clone(), effects: self.effects.len(), nodes }
+    }
+
+    /// Takes back what was done since.
+    pub fn rewind(&mut self, mark: DraftMark) {
+        self.state = mark.state;
+        self.effects.truncate(mark.effects);
+        if let (Some(mark), Some(Effect::Nodes(nodes))) = (mark.nodes, self.effects.last_mut()) {
+            nodes.rewind(mark);
+        }
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Read {
     Snapshots,
     /// Everything: an operation was refused, for whatever reason.
     All,
+    /// A table as a whole: its rows, its versions, and where rows lie, in memory or in row groups.
+    Table(TableId),
 }
 
 /// Everything that a transaction has read.
@@ -88,6 +90,7 @@ impl Read {
             Read::Projections => "the list of projections".to_owned(),
             Read::Snapshots => "the list of snapshots".to_owned(),
             Read::All => "the store".to_owned(),
+            Read::Table(id) => table(id),
         })
     }
 }
@@ -151,6 +154,10 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
         Read::Projections => !base.same_projections(now),
         Read::Snapshots => !base.snapshots.ptr_eq(&now.snapshots) && base.snapshots != now.snapshots,
         Read::All => !base.same(now),
+        Read::Table(id) => match (base.table(*id)?, now.table(*id)?) {
+            (Some(then), Some(now)) => !now.is_untouched(&then),
+            (then, now) => then.is_some() != now.is_some(),
+        },
     })
 }
 

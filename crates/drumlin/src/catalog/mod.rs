@@ -41,7 +41,7 @@ mod watches;
 pub use changes::{Change, Changes, NodeChange};
 pub use chunks::{ChunkAddress, Index, LostChunk};
 pub use compare::Compare;
-pub use draft::{Draft, PutMode, PutOptions};
+pub use draft::{Draft, DraftMark, PutMode, PutOptions};
 pub use effect::{Effect, TransactionRecord};
 pub use events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use features::{
@@ -65,7 +65,7 @@ pub use salvage::Mended;
 pub use sessions::Sessions;
 use small::Small;
 pub use state::{Snapshot, State, Trash};
-pub use subtree::{CopyOf, CopyReport, Existing};
+pub use subtree::{CopyOf, CopyReport, Existing, restored_in};
 pub use tables::{Packed, Tables, Totals, pack_page, unpack_page};
 pub use tree::{Node, Tree};
 pub use trigger::{Action, Trigger, TriggerFilter};

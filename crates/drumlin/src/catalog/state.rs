@@ -8,6 +8,7 @@ mod groups;
 mod holds;
 mod packing;
 mod rows;
+mod snapshots;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use super::walk::each_below;
 use super::{Draft, Effect, Keep, Node, Path, Payload, Retention, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId, Version};
+use crate::table::{StoredSchema, TableChange, VersionKind};
 
 /// What to do where something is in the place of what is copied or moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,14 +117,17 @@ impl Draft {
         let mut new = self.state().next_table();
         for CopyOf { table: from, version, to, .. } in copies {
             let (from, version) = (*from, *version);
-            effects.push(match self.state().table_id_at(to) {
-                Some(there) => restore(self.state(), there, from, version)?,
+            match self.state().table_id_at(to) {
+                Some(there) => {
+                    let restored = restore(self.state(), there, from, version);
+                    effects.extend(restored.map_err(|e| e.context(format!("'{to}'")))?);
+                }
                 None => {
                     let table = new;
                     new = TableId(new.0 + 1);
-                    Effect::CopyTable { from, table, path: to.clone(), version }
+                    effects.push(Effect::CopyTable { from, table, path: to.clone(), version });
                 }
-            });
+            }
         }
         self.apply(effects)
     }
@@ -145,7 +149,8 @@ impl Draft {
                 if there == *table {
                     return Err(would_replace_itself(to));
                 }
-                effects.push(restore(self.state(), there, *table, None)?);
+                let restored = restore(self.state(), there, *table, None);
+                effects.extend(restored.map_err(|e| e.context(format!("'{to}'")))?);
                 effects.push(Effect::DropTable { table: *table });
                 continue;
             }
@@ -250,14 +255,35 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> 
     })
 }
 
-/// The effect that makes the next version of a table out of a version of another, by default its newest.
-fn restore(state: &State, table: TableId, from: TableId, version: Option<Version>) -> Result<Effect> {
-    let version = match version {
-        Some(version) => Some(version),
-        None => state.table(from)?.and_then(|table| Some(table.newest()?.version)),
-    };
-    let version = version.ok_or_else(|| Error::not_found(format!("table {from} is gone")))?;
-    Ok(Effect::RestoreTable { table, from, version })
+/// The effects that make the next version of a table out of a version of another, by default its newest. If the table has constraints that
+/// the version lacks, one more version has them: whether its rows keep them is for the caller to see ([`restored_in`]).
+fn restore(state: &State, table: TableId, from: TableId, version: Option<Version>) -> Result<Vec<Effect>> {
+    let source = state.table(from)?.ok_or_else(|| Error::not_found(format!("table {from} is gone")))?;
+    let newest = source.newest().map(|newest| newest.version);
+    let version = version.or(newest).ok_or_else(|| Error::not_found(format!("table {from} has no version")))?;
+    let mut effects = vec![Effect::RestoreTable { table, from, version }];
+    let there = state.get(table)?;
+    if table != from && there.spec == source.spec {
+        let schema = there.constrained_beside(source.schema_of(version)?)?;
+        let change =
+            schema.map(|schema| TableChange { schema: Some(schema), ..TableChange::new(VersionKind::Restore) });
+        effects.extend(change.map(|change| Effect::ChangeTable { table, change }));
+    }
+    Ok(effects)
+}
+
+/// The versions that `effects` restore in another schema than they have, to keep constraints: their tables, and those schemas.
+pub fn restored_in(effects: &[Effect]) -> Vec<(TableId, Version, &StoredSchema)> {
+    let mut found = Vec::new();
+    for (effect, next) in effects.iter().zip(effects.iter().skip(1)) {
+        if let Effect::RestoreTable { table, from, version } = effect
+            && let Effect::ChangeTable { table: changed, change } = next
+            && table == changed
+        {
+            found.extend(change.schema.as_ref().map(|schema| (*from, *version, schema)));
+        }
+    }
+    found
 }
 
 /// `AlreadyExists`, naming the paths of `targets` that hold tables that are not to be replaced, if there are any.

@@ -1,30 +1,37 @@
 //! Changes of columns, each one commit that writes no rows.
 
-use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::commit::retry_conflicts;
+use super::in_groups::{InMemory, in_memory};
 use super::pins::Pin;
 use super::proposal::Proposal;
 use super::resolve::{newest, of_table, table_at};
-use super::transaction::{Open, run_again};
+use super::transaction::Open;
 use super::update::FullChange;
-use super::{Frame, Store, UpdateOptions, VersionInfo};
+use super::{Store, UpdateOptions, VersionInfo};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, ErrorKind, Result, TableId};
+use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
-use crate::table::{Alter, Altered, SchemaMode, Table, TableChange, VersionKind, check_widening, refuse_matching};
+use crate::table::{Alter, Altered, TableChange, VersionKind, check_widening, refuse_matching};
 
 impl Store {
     /// Makes a version with other columns, unless nothing changes.
     pub(super) fn alter(&self, path: &Path, alter: &Alter, options: &UpdateOptions) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
-        let (after, ()) = self.prepare_and_commit(|base| {
-            let changes = table_at(&base, path)?.altered(alter).is_ok_and(|changed| changed.is_some());
-            let (base, _pin) = self.settled_state(base, path, changes)?;
+        let attempt = || {
+            let (base, _pin) = self.pinned_state()?;
+            if !in_memory(&base, path)?.is_empty() {
+                return self.attempt_alone(
+                    |state| in_memory(state, path),
+                    |store, open| open.alter(store, path, alter, options),
+                );
+            }
             let FullChange { footprint, effects } = self.find_alteration(&base, path, alter, options)?;
-            Ok((Proposal::carried(base, footprint, effects), ()))
-        })?;
+            Ok(self.commit(Proposal::carried(base, footprint, effects)).map(|after| (after, ())))
+        };
+        let (after, ()) = self.while_reclaimed(|| retry_conflicts(attempt))?;
         self.newest_info(&after, path)
     }
 
@@ -59,63 +66,32 @@ impl Store {
     }
 
     /// A state in which the table at `path` has no rows in memory, if its columns are to change: `base`, or a newer one with the
-    /// pin that keeps its blocks.
-    pub(super) fn settled_state(
+    /// pin that keeps its blocks. In `base` the change that needs it so is found to be sound first.
+    pub(super) fn settled_state<T>(
         &self,
         base: Arc<State>,
         path: &Path,
         changes: bool,
+        sound: impl FnOnce(&State) -> Result<T>,
     ) -> Result<(Arc<State>, Option<Arc<Pin>>)> {
         match base.table_at(path)?.filter(|table| changes && !table.parts.is_empty()) {
             None => Ok((base, None)),
             Some(table) => {
+                sound(&base)?;
                 self.settle_rows(&BTreeSet::from([table.id]), true)?;
                 self.pinned_state().map(|(state, pin)| (state, Some(pin)))
             }
         }
-    }
-
-    /// Makes row groups of the rows in memory of tables whose columns change when rows of these frames are brought in. Looks at
-    /// the state as it is: the caller has refreshed it.
-    pub(super) fn settle_before_evolving<'a, 'f: 'a>(
-        &self,
-        frames: impl Iterator<Item = (impl Borrow<Path>, &'a Frame<'f>)>,
-        mode: SchemaMode,
-    ) -> Result<()> {
-        let state = self.current()?;
-        let evolves = |table: &Table, frame: &Frame<'_>| {
-            !table.parts.is_empty() && table.evolved(frame.schema(), mode).is_ok_and(|evolved| evolved.is_some())
-        };
-        let mut evolving = BTreeSet::new();
-        for (path, frame) in frames {
-            let table = state.table_at(path.borrow())?.filter(|table| evolves(table, frame));
-            evolving.extend(table.map(|table| table.id));
-        }
-        self.settle_rows(&evolving, true)
     }
 }
 
 impl Open {
     /// Changes the columns of the table at `path` in a transaction.
     pub fn alter(&mut self, store: &Store, path: &Path, alter: &Alter, options: &UpdateOptions) -> Result<()> {
-        let change = store.find_alteration(self.draft.state(), path, alter, options)?;
-        let table = table_at(self.draft.state(), path)?.id;
-        let done = self.apply(change.footprint, change.effects, None);
-        self.settled(store, table, done)
-    }
-
-    /// What a change that needs the rows of a table in row groups has come to; if it was refused because of rows in memory,
-    /// makes row groups of those that others have written.
-    pub fn settled<T>(&mut self, store: &Store, table: TableId, done: Result<T>) -> Result<T> {
-        match done {
-            Err(e) if e.kind() == ErrorKind::Conflict => {
-                if self.found_in_memory(table) {
-                    store.settle_rows(&BTreeSet::from([table]), true)?;
-                    self.doomed = true;
-                }
-                Err(run_again())
-            }
-            done => done,
-        }
+        let tables = in_memory(self.draft.state(), path)?;
+        self.with_rows_in_groups(store, &tables, InMemory::All, |open| {
+            let change = store.find_alteration(open.draft.state(), path, alter, options)?;
+            open.apply(change.footprint, change.effects, None)
+        })
     }
 }

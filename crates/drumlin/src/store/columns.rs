@@ -8,6 +8,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
 use super::assign::all_rows;
+use super::in_groups::{InMemory, in_memory};
 use super::place::Place;
 use super::resolve::{newest, table_at};
 use super::row_changes::{PreparedRows, RowChanges};
@@ -61,7 +62,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no table; `InvalidArgument` if a column does not exist, or is one of the key or the sort order;
     /// `AlreadyExists` if a new one does; `SchemaMismatch` if a type does not hold all values; in a transaction `Conflict` if
-    /// rows written by key are in memory.
+    /// it has written rows by key itself.
     pub fn alter(&self, alter: &Alter, options: &UpdateOptions) -> Result<Option<VersionInfo>> {
         let (path, computed) = (Path::new(&self.path)?, alter.computed());
         match &self.place {
@@ -123,7 +124,7 @@ impl Table {
     /// # Errors
     /// What `function` returns; `NotFound` if there is no table; `AlreadyExists` if it has one of the columns; `InvalidArgument` if
     /// a column to be read does not exist, or is given twice; `SchemaMismatch` if the answer has other rows, columns or types; in a
-    /// transaction `Conflict` if rows written by key are in memory.
+    /// transaction `Conflict` if it has written rows by key itself.
     pub fn add_columns_by(
         &self,
         fields: Vec<Field>,
@@ -154,24 +155,29 @@ impl Table {
                 store.newest_info(&after, &path).map(Some)
             }
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                open.alter(store, &path, alter, options)?;
-                match values {
-                    ColumnValues::Computed(set) => {
-                        let prepare = |state: &State| store.prepare_update(state, &path, set, None, options);
-                        open.change_rows(store, &path, prepare).map(drop)?;
+                let tables = in_memory(open.draft.state(), &path)?;
+                // Both versions, or none.
+                open.with_rows_in_groups(store, &tables, InMemory::All, |open| {
+                    open.alter(store, &path, alter, options)?;
+                    match values {
+                        ColumnValues::Computed(set) => {
+                            let prepare = |state: &State| store.prepare_update(state, &path, set, None, options);
+                            open.change_rows(store, &path, prepare).map(drop)?;
+                        }
+                        ColumnValues::Rows(source, merge) => {
+                            let prepare =
+                                |state: &State| store.prepare_merge(state, &path, source.clone(), merge, true, options);
+                            open.change_rows(store, &path, prepare).map(drop)?;
+                        }
+                        ColumnValues::Function(schema, read, function) => {
+                            let prepare = |state: &State| {
+                                store.prepare_function(state, &path, (schema, read.as_deref(), *function), options)
+                            };
+                            open.change_rows(store, &path, prepare)?;
+                        }
                     }
-                    ColumnValues::Rows(source, merge) => {
-                        let prepare =
-                            |state: &State| store.prepare_merge(state, &path, source.clone(), merge, true, options);
-                        open.change_rows(store, &path, prepare).map(drop)?;
-                    }
-                    ColumnValues::Function(schema, read, function) => {
-                        let prepare = |state: &State| {
-                            store.prepare_function(state, &path, (schema, read.as_deref(), *function), options)
-                        };
-                        open.change_rows(store, &path, prepare)?;
-                    }
-                }
+                    Ok(())
+                })?;
                 Ok(None)
             }),
         }

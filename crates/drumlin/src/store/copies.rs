@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Place;
 use super::commit::retry_conflicts;
-use super::resolve::{AsOf, is_younger, resolve, table_at};
-use super::transaction::run_again;
-use crate::base::{Error, ErrorKind, Result, TableId, Version};
-use crate::catalog::{CopyOf, CopyReport, Draft, Existing, Footprint, Path, Pattern, Read, Snapshot, State};
-use crate::table::Since;
+use super::in_groups::InMemory;
+use super::resolve::{AsOf, is_younger, numbered, resolve, table_at};
+use super::transaction::Open;
+use super::{Place, Store};
+use crate::base::{Error, Result, TableId, Task, Version};
+use crate::catalog::{
+    CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
+};
+use crate::table::{Since, Table, refuse_matching};
 
 /// What is copied or moved: a node with all below it, or the tables that a pattern matches.
 #[derive(Clone)]
@@ -33,14 +36,20 @@ impl Which {
         }
     }
 
+    /// Whether it names the table at `path`.
+    fn names(&self, path: &Path) -> bool {
+        match self {
+            Which::Subtree(from, _) => path.is_within(from.as_str()),
+            Which::Tables(from, _) => from.matches_path(path.as_str()),
+        }
+    }
+
     /// Where the table at `path` is to be; `None` if it is not named.
     fn target(&self, path: &Path) -> Result<Option<Path>> {
         match self {
-            Which::Subtree(from, to) if path.is_within(from.as_str()) => path.rebased(from, to).map(Some),
-            Which::Tables(from, to) if from.matches_path(path.as_str()) => {
-                Path::new(&to.with_names(&from.variable_names(path.as_str())?)).map(Some)
-            }
-            _ => Ok(None),
+            _ if !self.names(path) => Ok(None),
+            Which::Subtree(from, to) => path.rebased(from, to).map(Some),
+            Which::Tables(from, to) => Path::new(&to.with_names(&from.variable_names(path.as_str())?)).map(Some),
         }
     }
 
@@ -59,9 +68,9 @@ impl Which {
     fn copies(&self, state: &State, as_of: &AsOf) -> Result<Vec<CopyOf>> {
         let mut copies = Vec::new();
         if let AsOf::Snapshot(name) = as_of {
-            for (path, (table, version)) in &snapshot_of(state, name)?.pins {
-                let copy = |to| CopyOf { table: *table, version: Some(*version), from: path.clone(), to };
-                copies.extend(self.target(path)?.map(copy));
+            for (from, (table, version)) in state.held_where(snapshot_of(state, name)?, |path| self.names(path)) {
+                let copy = |to| CopyOf { table, version: Some(version), from: from.clone(), to };
+                copies.extend(self.target(&from)?.map(copy));
             }
             return Ok(copies);
         }
@@ -185,29 +194,62 @@ impl Place {
         reads: impl Fn(&State) -> Result<Vec<Read>>,
         work: impl Fn(&mut Draft) -> Result<T> + Clone + Send + 'static,
     ) -> Result<T> {
+        let in_open = |store: &Store, open: &mut Open| {
+            let (reads, waiting) = (reads(open.draft.state())?, unsettled(open.draft.state())?);
+            open.with_rows_in_groups(store, &waiting, InMemory::All, |open| {
+                let before = open.draft.effects().len();
+                let done = work(&mut open.draft)?;
+                let effects = open.draft.effects().get(before..).unwrap_or_default();
+                store.test_restored(open.draft.state(), effects)?;
+                open.apply(Footprint { reads }, Vec::new(), None)?;
+                Ok(done)
+            })
+        };
         match self {
             Place::Store(store) => {
                 store.refresh_if_shared()?;
-                retry_conflicts::<_, Error>(|| {
-                    store.settle_rows(&unsettled(&*store.current()?)?, true)?;
-                    let work = work.clone();
-                    Ok(store.commit_in_turn(move |draft| work(draft)))
+                let mut in_turn = true;
+                store.while_reclaimed(|| {
+                    retry_conflicts::<_, Error>(|| {
+                        // In the turn of a commit no rows are read.
+                        if std::mem::take(&mut in_turn) && unsettled(&*store.current()?)?.is_empty() {
+                            let work = work.clone();
+                            return Ok(store.commit_in_turn(move |draft| {
+                                let done = work(draft)?;
+                                match restored_in(draft.effects()).is_empty() {
+                                    true => Ok(done),
+                                    false => Err(Error::conflict("whether rows keep constraints is to be seen first")),
+                                }
+                            }));
+                        }
+                        let committed = store.attempt_alone(&unsettled, |store, open| in_open(store, open))?;
+                        Ok(committed.map(|(_, value)| value))
+                    })
                 })
             }
-            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                let (reads, mut waiting) = (reads(open.draft.state())?, unsettled(open.draft.state())?);
-                // What it has made itself nobody else can settle.
-                waiting.retain(|table| open.is_of_others(*table));
-                let done = work(&mut open.draft);
-                if matches!(&done, Err(e) if e.kind() == ErrorKind::Conflict) {
-                    store.settle_rows(&waiting, true)?;
-                    open.doomed |= !waiting.is_empty();
-                    return Err(run_again());
-                }
-                open.apply(Footprint { reads }, Vec::new(), None)?;
-                done
-            }),
+            Place::Transaction(transaction) => transaction.change_tables(in_open),
         }
+    }
+}
+
+impl Store {
+    /// Fails if rows of versions that `effects` restore do not keep the constraints of the tables that get them.
+    fn test_restored(&self, state: &State, effects: &[Effect]) -> Result<()> {
+        for (from, version, schema) in restored_in(effects) {
+            let table = state.get(from)?;
+            for (what, filter) in Table::forbidden(table.schema_of(version)?, schema)? {
+                let (inner, read_point) = (&self.inner, numbered(state, version));
+                refuse_matching(
+                    &inner.reader,
+                    &inner.env.pool,
+                    &table,
+                    read_point,
+                    (&what, &filter),
+                    &Task::default(),
+                )?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -254,8 +296,8 @@ fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf
     let mut found = Vec::new();
     let copy = |path: &Path, table, version| CopyOf { table, version, from: path.clone(), to: path.clone() };
     if let AsOf::Snapshot(name) = as_of {
-        let held = snapshot_of(state, name)?.pins.iter().filter(|(path, _)| pattern.matches_path(path.as_str()));
-        found.extend(held.map(|(path, (table, version))| copy(path, *table, Some(*version))));
+        let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));
+        found.extend(held.into_iter().map(|(path, (table, version))| copy(&path, table, Some(version))));
     } else {
         for (path, id) in state.ids_matching(pattern) {
             if *as_of == AsOf::Newest || !is_younger(&*state.get(id)?, as_of) {

@@ -111,6 +111,7 @@ impl Store {
             if Arc::ptr_eq(&self.inner, &to.inner) || same_commit {
                 return Err(Error::invalid("both are the same store; `copy` copies within it"));
             }
+            refuse_others(&here, &there, to, &pattern, options)?;
             self.settle_matching(&pattern)?;
             let (state, _pin) = self.pinned_state()?;
             let wanted = match self.wanted(&state, to, &there, &pattern, options, &mut report) {
@@ -182,12 +183,7 @@ impl Store {
                 Some(own) if copy.is_like(&own) || planted(Bug::PassOverOthers) => {
                     report.present.push(path.to_string())
                 }
-                Some(_) if !options.replace => {
-                    return Err(Error::already_exists(format!(
-                        "'{path}' is in {} already, and shows something else; nothing more was copied",
-                        to.uri()
-                    )));
-                }
+                Some(_) if !options.replace => return Err(shows_else(path, to)),
                 _ => wanted.push((path.clone(), copy)),
             }
         }
@@ -275,6 +271,24 @@ impl Store {
         };
         self.inner.env.pool.map(blocks.into_values().collect(), read).map(drop)
     }
+}
+
+fn shows_else(path: &Path, to: &Store) -> Error {
+    Error::already_exists(format!(
+        "'{path}' is in {} already, and shows something else; nothing more was copied",
+        to.uri()
+    ))
+}
+
+/// `AlreadyExists` if a table is there that surely shows something else than the one here: rows that are in no version here are in none there.
+fn refuse_others(here: &State, there: &State, to: &Store, pattern: &Pattern, options: &CopyToOptions) -> Result<()> {
+    for found in here.tables_matching(pattern).filter(|_| !options.replace) {
+        let (path, table) = found?;
+        if table.active().is_some() && there.table_id_at(path).is_some() {
+            return Err(shows_else(path, to));
+        }
+    }
+    Ok(())
 }
 
 /// Row groups that are read together.

@@ -521,7 +521,8 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
     }
     let snapshot = state.snapshots.get(name);
     let snapshot = snapshot.ok_or_else(|| Error::not_found(format!("snapshot '{name}' does not exist")))?;
-    Ok(snapshot.pins.keys().filter(|path| pattern.matches_path(path.as_str())).cloned().collect())
+    let held = state.held_where(snapshot, |path| pattern.matches_path(path.as_str()));
+    Ok(held.into_iter().map(|(path, _)| path).collect())
 }
 
 /// What is seen of a table that a pattern matches; `None` of one that was made after the time that is asked for.

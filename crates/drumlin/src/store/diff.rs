@@ -8,9 +8,11 @@ use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::alike::Alike;
+use super::in_groups::InMemory;
+use super::pins::Pin;
 use super::resolve::{AsOf, resolve};
 use super::{Place, Store, Table};
-use crate::base::{Cancel, Error, ErrorKind, Result, Version};
+use crate::base::{Cancel, Error, ErrorKind, Result, TableId, Version};
 use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, union};
@@ -39,7 +41,8 @@ pub struct DiffOptions {
 /// The rows in which versions of a table differ, batch by batch: the columns asked for, `_change` (`delete`, `insert`, and of a
 /// table with a key `update_before` and `update_after`, one after the other), and `_version`.
 ///
-/// Applied to the first version, deleted rows taken out and inserted ones put in, they make the last one. Of a table with a key
+/// Both versions are read in the columns of both, in which a version has null where it lacks one. Applied to the first version,
+/// deleted rows taken out and inserted ones put in, they make the last one. Of a table with a key
 /// they come in the order of the key, and rows that are equal in the columns asked for are left out; of another one
 /// all deleted rows of a version come before those inserted, in the order in which they are read, and a row that was written
 /// again as it was counts as neither, which takes some 40 bytes of memory for each new row.
@@ -102,47 +105,46 @@ impl Table {
     /// `SchemaMismatch` if a column has types in them that no other holds; in a transaction `Conflict` if rows
     /// are in memory.
     pub fn diff(&self, since: &AsOf, until: &AsOf, options: &DiffOptions) -> Result<Diff> {
-        if let Place::Store(store) = &self.place {
-            store.settle_versions(&Path::new(self.path())?, [since, until])?;
-        }
         let reads = |state: &State| {
             let mut reads = self.reads_rows(state, since)?;
             reads.extend(self.reads_rows(state, until)?);
             Ok(reads)
         };
-        self.place.read(reads, |state, pin| {
-            let path = Path::new(self.path())?;
-            let [(table, first), (other, last)] = [resolve(state, &path, since)?, resolve(state, &path, until)?];
-            if table.id != other.id {
-                return Err(Error::invalid(format!("'{path}' holds another table by now than the snapshot does")));
+        let compare = |state: &State, pin: &Arc<Pin>| self.compared(state, pin, (since, until), options);
+        let (diff, waiting) = self.place.read(reads, compare)?;
+        match (&self.place, waiting) {
+            (_, None) | (Place::Transaction(_), Some((_, InMemory::Numbered))) => Ok(diff),
+            (Place::Transaction(_), Some((_, InMemory::All))) => {
+                Err(Error::conflict("rows written by key are not in row groups yet: checkpoint the store first"))
             }
-            if last.since && table.active().is_some() || first.since && table.active().is_some() {
-                return Err(Error::conflict(
-                    "rows written by key are not in row groups yet: checkpoint the store first",
-                ));
+            // Compared is what the commit has made, before retention has looked at it.
+            (Place::Store(store), Some((table, which))) => {
+                let (after, pin) = store.put_in_groups(&[table].into(), which)?;
+                Ok(compare(&after, &pin)?.0)
             }
-            let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
-            let view = View { table, read_point: last, time: None, pin };
-            Diff::new(self.place.store().clone(), view, first.version, path.as_str(), options)
-        })
+        }
     }
-}
 
-impl Store {
-    /// Makes row groups of rows in memory that versions of a table have.
-    fn settle_versions(&self, path: &Path, versions: [&AsOf; 2]) -> Result<()> {
-        let state = self.current()?;
-        let Some(table) = state.table_at(path)?.filter(|table| !table.parts.is_empty()) else { return Ok(()) };
-        let (mut rests, mut unnumbered) = (false, false);
-        for as_of in versions {
-            let (found, read_point) = resolve(&state, path, as_of)?;
-            rests |= found.rests_on_parts(read_point.version);
-            unnumbered |= read_point.since && found.active().is_some();
+    /// The difference in `state`; and its table, if rows in memory must become row groups first.
+    fn compared(
+        &self,
+        state: &State,
+        pin: &Arc<Pin>,
+        (since, until): (&AsOf, &AsOf),
+        options: &DiffOptions,
+    ) -> Result<(Diff, Option<(TableId, InMemory)>)> {
+        let path = Path::new(self.path())?;
+        let [(table, first), (other, last)] = [resolve(state, &path, since)?, resolve(state, &path, until)?];
+        if table.id != other.id {
+            return Err(Error::invalid(format!("'{path}' holds another table by now than the snapshot does")));
         }
-        match rests || unnumbered {
-            true => self.settle_rows(&[table.id].into(), unnumbered),
-            false => Ok(()),
-        }
+        let unnumbered = (first.since || last.since) && table.active().is_some();
+        let rests = unnumbered || [first, last].iter().any(|at| table.rests_on_parts(at.version));
+        let which = if unnumbered { InMemory::All } else { InMemory::Numbered };
+        let waiting = rests.then_some((table.id, which));
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        let view = View { table, read_point: last, time: None, pin };
+        Ok((Diff::new(self.place.store().clone(), view, first.version, path.as_str(), options)?, waiting))
     }
 }
 
@@ -224,7 +226,7 @@ impl Diff {
     }
 
     fn compare(&self, since: Version, until: Version) -> Result<Open> {
-        let [gone, new] = difference(&self.view.table, since, until)?;
+        let [gone, new] = difference(&self.view.table, since, until, &self.read)?;
         let side = |table: crate::table::Table, version: Version| {
             let read_point = ReadPoint { version, since: false, seq: self.view.read_point.seq };
             let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };

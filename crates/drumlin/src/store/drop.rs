@@ -39,7 +39,7 @@ pub struct TrashItem {
     pub path: String,
     /// When it was dropped.
     pub time: Timestamp,
-    /// Rows of its newest version.
+    /// Rows of its newest version, and those written by key since.
     pub rows: u64,
     /// Bytes of its row groups.
     pub bytes: u64,
@@ -79,25 +79,27 @@ impl Store {
         Ok((dropped, reclaimed))
     }
 
-    /// Dropped tables that can be restored, the oldest drop first.
+    /// Dropped tables that can be restored, the oldest drop first. Of tables with rows in memory, rows are counted.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`; `Corrupt` or `Unavailable` if rows that are counted cannot be read.
     pub fn trash(&self) -> Result<Vec<TrashItem>> {
-        let state = self.state()?;
-        let mut items = Vec::with_capacity(state.trash.len());
-        for (id, trash) in &state.trash {
-            let Some(table) = state.table(*id)? else { continue };
-            items.push(TrashItem {
-                table: *id,
-                path: trash.path.to_string(),
-                time: trash.time,
-                rows: table.newest().map_or(0, |newest| newest.rows),
-                bytes: table.bytes(),
-            });
-        }
-        items.sort_by_key(|item| (item.time, item.table));
-        Ok(items)
+        self.while_reclaimed(|| {
+            let (state, _pin) = self.pinned_state()?;
+            let mut items = Vec::with_capacity(state.trash.len());
+            for (id, trash) in &state.trash {
+                let Some(table) = state.table(*id)? else { continue };
+                items.push(TrashItem {
+                    table: *id,
+                    path: trash.path.to_string(),
+                    time: trash.time,
+                    rows: self.newest_rows(&state, &table)?,
+                    bytes: table.bytes(),
+                });
+            }
+            items.sort_by_key(|item| (item.time, item.table));
+            Ok(items)
+        })
     }
 
     /// Restores the table most recently dropped from `path`, with all its versions, at the path `to`, which must hold

@@ -112,6 +112,18 @@ impl Store {
         Ok(failures.tables)
     }
 
+    /// The effects that make row groups of the oldest part of each table of `work`, and the writer that has placed them; `Corrupt` if
+    /// one cannot be read.
+    pub(super) fn flushed(&self, state: &State, work: &[TableId], task: &Task) -> Result<(Vec<Effect>, BlockWriter)> {
+        let mut failures = Failures { state, tables: Vec::new(), texts: Vec::new() };
+        let mut flushes = self.to_flush(state, work, task, &mut failures)?;
+        let writer = self.encode_parts(state, &mut flushes, task, &mut failures)?;
+        match failures.texts.first() {
+            Some(text) => Err(Error::corrupt(format!("rows in memory cannot be turned into row groups: {text}"))),
+            None => Ok((flush_effects(state, &flushes, writer.written()).0, writer)),
+        }
+    }
+
     /// The oldest part of each table, and the rows of row groups that it hides.
     fn to_flush(
         &self,
@@ -127,7 +139,7 @@ impl Store {
             let table = state.get(*id)?;
             let part = table.to_flush().expect("just seen").clone();
             let hidden = match table.needs_part(&part) {
-                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, &table, &part, &task.cancel)),
+                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, &table, &part, state.seq, &task.cancel)),
                 false => Ok(Vec::new()),
             };
             match hidden {
@@ -159,9 +171,10 @@ impl Store {
             .collect::<Result<_>>()?;
         let codecs: Vec<_> = flushes.iter().map(|flush| flush.part.rows().codec.clone()).collect();
         let batches = parts.iter().flat_map(|(at, part, table)| {
-            let rows = table.needs_part(part).then(|| part_rows(part).map(|batch| (Of::Rows, batch)));
+            let rows = table.needs_part(part).then(|| part_rows(part, state.seq).map(|batch| (Of::Rows, batch)));
             let own = table.is_all_of_its_version(part);
-            let history = table.needs_history(part).then(|| history_rows(part, own).map(|batch| (Of::History, batch)));
+            let history = table.needs_history(part);
+            let history = history.then(|| history_rows(part, own, state.seq).map(|batch| (Of::History, batch)));
             let both = rows.into_iter().flatten().chain(history.into_iter().flatten());
             both.map(move |(of, batch)| Ok((*at, of, batch)))
         });

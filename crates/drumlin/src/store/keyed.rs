@@ -1,11 +1,13 @@
 //! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row groups
 //! (see keyed_bulk.rs).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::in_groups::{InMemory, in_memory};
 use super::proposal::{Proposal, Work};
 use super::resolve::{newest, of_table, table_at};
 use super::transaction::Open;
@@ -106,9 +108,6 @@ impl Store {
     ) -> Result<RowsReport> {
         self.refresh_if_shared()?;
         self.wait_for_room()?;
-        if what != ByKey::Delete {
-            self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
-        }
         let base = self.state()?;
         let gathered = self.gather(&base, what, path, frame, options)?;
         // A note is kept with a version, and so is a schema; rows written without row groups make none.
@@ -148,12 +147,12 @@ impl Store {
             }
             return Ok(rows);
         }
-        let (table, evolves) = (table_at(state, path)?.id, gathered.evolved.is_some());
-        let bulk = self.prepare_bulk(what, state, path, gathered, options)?;
-        let rows = bulk.rows;
-        let done = open.apply(bulk.footprint, bulk.effects, Some(bulk.writer));
-        if evolves { open.settled(self, table, done) } else { done }?;
-        Ok(rows)
+        let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };
+        open.with_rows_in_groups(self, &waiting, InMemory::All, |open| {
+            let bulk = self.prepare_bulk(what, open.draft.state(), path, gathered, options)?;
+            open.apply(bulk.footprint, bulk.effects, Some(bulk.writer))?;
+            Ok(bulk.rows)
+        })
     }
 
     /// Pulls batches from a frame until it is known whether it is large.

@@ -83,9 +83,12 @@ impl Store {
         let rows = encoded.rows;
         let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
             self.prepare_and_commit(|base| {
-                let (base, _pin) = self.settled_state(base, path, encoded.evolved.is_some())?;
-                let table = &table_at(&base, path)?;
-                let mut bulk = self.bulk_change(what, &base, table, &codec, path, encoded, &options.task)?;
+                let change = |base: &State| {
+                    let table = table_at(base, path)?;
+                    self.bulk_change(what, base, &table, &codec, path, encoded, &options.task)
+                };
+                let (base, _pin) = self.settled_state(base, path, encoded.evolved.is_some(), change)?;
+                let (table, mut bulk) = (table_at(&base, path)?, change(&base)?);
                 bulk.change.metadata.clone_from(&options.metadata);
                 let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(writer.written()));
                 let effects = bulk.effects(id, added);

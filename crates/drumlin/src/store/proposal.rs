@@ -87,7 +87,10 @@ impl Proposal {
         let mut versions: Vec<(TableId, Version)> = Vec::new();
         for id in tables {
             let earlier = before.table(id)?.filter(|_| !planted(Bug::TellAll));
-            let next = earlier.map_or(Version(0), |table| table.next_version());
+            // Rows that were in memory may have got a version first, of which nothing is said.
+            let frozen = |effect: &&Effect| matches!(effect, Effect::FreezeRows { table } if *table == id);
+            let frozen = transaction.effects.iter().filter(frozen).count() as u64;
+            let next = earlier.map_or(Version(0), |table| Version(table.next_version().0 + frozen));
             let Some(after) = after.table(id)? else { continue };
             let made = after.versions.iter().rev().map(|record| record.version);
             versions.extend(made.take_while(|version| *version >= next).map(|version| (id, version)));

@@ -4,7 +4,7 @@
 //!
 //! 1. Rows written by key become row groups.
 //! 2. All rows of all row groups of the tables in question are judged, also those that no version shows.
-//! 3. One commit takes those that match out of every version.
+//! 3. One commit takes those that match out of every version, and another ends what other processes have of them.
 //! 4. Their row groups are written again without them, and row groups that share a block with erased bytes are copied.
 //! 5. The catalog is written as a whole, and the log cut, so that neither refers to anything older.
 //! 6. What is no longer referred to is deleted.
@@ -85,7 +85,7 @@ impl Purge {
         let Self { store, pattern, filter } = self;
         store.while_reclaimed(|| {
             let (state, _pin) = store.pinned_state()?;
-            let family = named(&state, pattern)?;
+            let family = named(&state, pattern, filter)?;
             let mut found = Matching::default();
             store.judge(&state, &family, filter, &mut found, task)?;
             planned(&state, &family, filter, &found)
@@ -124,7 +124,7 @@ impl Purge {
         store.refresh_if_shared()?;
         let mut maintenance = store.inner.maintenance.lock();
         let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
-        named(&*store.current()?, pattern)?;
+        named(&*store.current()?, pattern, filter)?;
         let mut report = CheckpointReport::default();
         store.rows_to_groups(task, &mut report)?;
         let first = store.current()?;
@@ -135,6 +135,7 @@ impl Purge {
             old.extend(table.addresses().copied());
         }
         receipt.erased = store.erase(pattern, filter, &since, task, &mut receipt.commits)?;
+        store.end_concerned_holds(pattern, begun, receipt)?;
         store.shrink_all(pattern, &old, task, receipt)?;
         if !planted(Bug::LeaveHoles) {
             store.fill_holes(task, &mut report, receipt)?;
@@ -250,7 +251,7 @@ impl Store {
         for _ in 0..ROUNDS_MAX {
             let (state, plan) = self.while_reclaimed(|| {
                 let (state, _pin) = self.pinned_state()?;
-                let family = named(&state, pattern)?;
+                let family = named(&state, pattern, filter)?;
                 self.judge(&state, &family, filter, &mut found, task)?;
                 let plan = planned(&state, &family, filter, &found)?;
                 Ok((state, plan))
@@ -475,13 +476,19 @@ impl Store {
     }
 }
 
-/// The tables that a purge concerns; `NotFound` if there are none.
-fn named(state: &State, pattern: &Pattern) -> Result<Family> {
+/// The tables that a purge concerns; `NotFound` if there are none, `InvalidArgument` if the filter means nothing in any of them.
+fn named(state: &State, pattern: &Pattern, filter: &Filter) -> Result<Family> {
     let family = family(state, pattern)?;
-    match family.is_empty() {
-        true => Err(Error::not_found(format!("no table matches '{pattern}', in the tree, the trash or a snapshot"))),
-        false => Ok(family),
+    let mut nowhere = None;
+    for table in members(state, &family)? {
+        match FilterOfVersions::new(&table, filter).nowhere() {
+            None => return Ok(family),
+            Some(error) => drop(nowhere.get_or_insert_with(|| Error::invalid(error.message()))),
+        }
     }
+    Err(nowhere.unwrap_or_else(|| {
+        Error::not_found(format!("no table matches '{pattern}', in the tree, the trash or a snapshot"))
+    }))
 }
 
 /// Whether all rows of a row group came after the version that was next when the purge began.
@@ -533,7 +540,7 @@ fn erasing(
     })
 }
 
-/// What is to be erased, by table; `InvalidArgument` if the filter means nothing in any table.
+/// What is to be erased, by table.
 fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) -> Result<PurgePlan> {
     let mut plan = PurgePlan {
         rows: found.rows.values().map(|rows| rows.0.len()).sum(),
@@ -541,15 +548,12 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
         bytes: found.rows.keys().map(Address::bytes).sum(),
         ..PurgePlan::default()
     };
-    let (mut nowhere, mut without) = (None, 0);
     for (id, is_named) in family {
         let Some(table) = state.table(*id)? else { continue };
         let bound = FilterOfVersions::new(&table, filter);
         let path = place_of(state, *id);
         if let Some(error) = bound.nowhere() {
             plan.not_covered.push((path, error.message().to_owned()));
-            nowhere.get_or_insert_with(|| Error::invalid(error.message()));
-            without += 1;
             continue;
         }
         if let Some(error) = bound.somewhere() {
@@ -590,8 +594,5 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
             }
         }
     }
-    match nowhere {
-        Some(error) if without == family.len() => Err(error),
-        _ => Ok(plan),
-    }
+    Ok(plan)
 }

@@ -6,6 +6,7 @@ use super::Store;
 use super::plans::blocks_with_holes;
 use super::purge::Matching;
 use super::purge_family::family;
+use super::purge_holds::concerned_holds;
 use super::purge_report::{Held, PurgeProof, PurgeReceipt, PurgedObject};
 use crate::base::{ErrorKind, Result, Seq, SessionId, Task, checksum};
 use crate::catalog::{HoldKind, Pattern, State};
@@ -39,7 +40,7 @@ impl Store {
                        since; purge again";
             receipt.held.push(Held { what: names::block(block), why: why.to_owned() });
         }
-        self.held(&state, begun, receipt)?;
+        self.held(&state, pattern, begun, receipt)?;
         let proof = PurgeProof {
             commit: state.seq.0,
             row_groups: found.judged.len() as u64,
@@ -52,7 +53,7 @@ impl Store {
     }
 
     /// Notes what is kept for readers and other processes, and what is not known.
-    fn held(&self, state: &State, begun: Seq, receipt: &mut PurgeReceipt) -> Result<()> {
+    fn held(&self, state: &State, pattern: &Pattern, begun: Seq, receipt: &mut PurgeReceipt) -> Result<()> {
         let last = receipt.commits.last().copied().unwrap_or(0).max(begun.0);
         let leases = state.holds.open.values().any(|hold| matches!(hold.kind, HoldKind::Lease { .. }));
         if self.inner.log()?.base().is_none_or(|base| base.seq.0 < last) {
@@ -67,12 +68,9 @@ impl Store {
             };
             receipt.held.push(Held { what: names::block(*block), why: why.to_owned() });
         }
-        for (id, hold) in &state.holds.open {
-            let why = match &hold.kind {
-                HoldKind::Lease { .. } => "a lease, whose plan may name rows; purge again once it has ended".to_owned(),
-                HoldKind::Stage { job, .. } => format!("what is staged for the job '{job}' is not part of a table yet"),
-            };
-            receipt.held.push(Held { what: names::session_folder(*id), why });
+        for hold in concerned_holds(state, pattern, Seq(last))? {
+            let why = "what a job reads or has staged may have rows, and it began while the purge ran; purge again";
+            receipt.held.push(Held { what: names::session_folder(hold), why: why.to_owned() });
         }
         for object in self.objects()? {
             receipt.proof.objects += 1;

@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
+use super::in_groups::{InMemory, in_memory};
 use super::keyed::{check_distinct, refuse};
 use super::resolve::{newest, of_table, table_at};
 use super::update::{FullChange, delete_in_memory, positions, rest_on_rows};
@@ -86,11 +87,12 @@ impl Table {
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let state = open.draft.state();
                 let (replacement, writer) = store.prepare_replace(state, &path, frame, filter, options)?;
-                let table = table_at(state, &path)?.id;
-                let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
-                let evolves = replacement.evolves();
-                let done = open.apply(change.footprint, change.effects, Some(writer));
-                if evolves { open.settled(store, table, done) } else { done }?;
+                let waiting = if replacement.evolves() { in_memory(state, &path)? } else { BTreeSet::new() };
+                open.with_rows_in_groups(store, &waiting, InMemory::All, |open| {
+                    let state = open.draft.state();
+                    let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
+                    open.apply(change.footprint, change.effects, Some(writer))
+                })?;
                 Ok(None)
             }),
         }
@@ -109,11 +111,11 @@ impl Store {
     ) -> Result<VersionInfo> {
         self.refresh_if_shared()?;
         let began = self.began();
-        self.settle_before_evolving(std::iter::once((path, &frame)), options.schema)?;
         let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, filter, options)?;
         let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
             self.prepare_and_commit(|base| {
-                let (base, _pin) = self.settled_state(base, path, replacement.evolves())?;
+                let sound = |base: &State| self.replace_rows(base, replacement, writer.written(), &options.task);
+                let (base, _pin) = self.settled_state(base, path, replacement.evolves(), sound)?;
                 let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
                 Ok((change.propose(base).since(began), ()))
             })

@@ -59,9 +59,9 @@ pub(super) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<T
         };
         let snapshot = state.snapshots.get(name).ok_or_else(missing)?;
         let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
-        let (id, version) = snapshot.pins.get(path).ok_or_else(absent)?;
+        let (id, version) = state.held_at(snapshot, path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' holds table {id}, which is gone"));
-        return Ok((state.table(*id)?.ok_or_else(gone)?, numbered(state, *version)));
+        return Ok((state.table(id)?.ok_or_else(gone)?, numbered(state, version)));
     }
     let table = &table_at(state, path)?;
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);

@@ -8,14 +8,14 @@ use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
 use super::commit::retry_conflicts;
+use super::in_groups::{InMemory, in_memory};
 use super::keyed::{ByKey, dedup_keys};
 use super::keyed_bulk::encode_keyed_group;
 use super::proposal::{Proposal, Work};
-use super::resolve::table_at;
 use super::transaction::Open;
 use super::update::{FullChange, positions, rest_on_rows};
 use super::{Store, UpdateOptions, VersionInfo};
-use crate::base::{Error, Progress, Result, Version};
+use crate::base::{Progress, Result, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
@@ -69,7 +69,12 @@ impl Store {
         let began = self.began();
         let attempt = || {
             let (base, _pin) = self.pinned_state()?;
-            let (base, _newer) = self.settled_state(base, path, true)?;
+            if !in_memory(&base, path)?.is_empty() {
+                return self.attempt_alone(
+                    |state| in_memory(state, path),
+                    |store, open| open.change_rows(store, path, &prepare),
+                );
+            }
             let PreparedRows { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
             let committed = self.commit_rewritten(writer, |_| {
                 let build = move |_: &State| Ok(effects.clone());
@@ -90,14 +95,12 @@ impl Open {
         path: &Path,
         prepare: impl FnOnce(&State) -> Result<PreparedRows<R>>,
     ) -> Result<R> {
-        let table = &table_at(self.draft.state(), path)?;
-        let (id, in_memory) = (table.id, !table.parts.is_empty());
-        if in_memory {
-            return self.settled(store, id, Err(Error::conflict("rows written by key are not in row groups yet")));
-        }
-        let PreparedRows { change, writer, report } = prepare(self.draft.state())?;
-        self.apply(change.footprint, change.effects, Some(writer))?;
-        Ok(report)
+        let tables = in_memory(self.draft.state(), path)?;
+        self.with_rows_in_groups(store, &tables, InMemory::All, |open| {
+            let PreparedRows { change, writer, report } = prepare(open.draft.state())?;
+            open.apply(change.footprint, change.effects, Some(writer))?;
+            Ok(report)
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ use crate::filter::column_meant;
 use crate::segment::Compression;
 use crate::storage::InlineStorage;
 use crate::table::{
-    NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, compressed_as, sorted_schema,
+    NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, compressed_as, conform, sorted_schema,
 };
 
 /// Of tickets and tokens of tables without constraints, and with some, which builds of before do not know.
@@ -107,6 +108,19 @@ pub struct Token {
     pub(super) blocks: Vec<(BlockId, u64)>,
     pub(super) groups: Vec<NewGroup>,
     pub(super) rows: u64,
+}
+
+/// Fails if rows of this schema could not be staged for the table at `path`, before a hold is opened for them.
+///
+/// # Errors
+/// As [`Ticket::open`]; `SchemaMismatch` if the columns are not those of the table.
+pub fn check(store: &Store, path: &str, schema: &SchemaRef, options: &StageOptions) -> Result<()> {
+    store.check_reachable("staged writes")?;
+    store.refresh_if_shared()?;
+    let (state, new) = (store.state()?, store.inner.options.of_new_tables());
+    let target = Target::new(&state, Path::new(path)?, Some(schema), options, new)?;
+    let fits = conform(&RecordBatch::new_empty(schema.clone()), &target.schema.0);
+    fits.map(drop).map_err(|e| e.context(format!("'{path}'")))
 }
 
 impl Ticket {

@@ -9,7 +9,7 @@ use super::history::snapshots_of;
 use super::keyed::ByKey;
 use super::keyed_read::FoundTable;
 use super::pins::Pin;
-use super::resolve::{resolve, table_at};
+use super::resolve::{newest, of_table, resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
 use super::{
@@ -20,7 +20,8 @@ use crate::base::{Error, Result, Version};
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
 use crate::table::{
-    ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind, VersionRecord, View,
+    Assignments, ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind,
+    VersionRecord, View, matching_rows,
 };
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
@@ -118,8 +119,8 @@ impl Table {
     ///
     /// # Errors
     /// `NotFound` if there is no table; `InvalidArgument` if an expression or the filter is not sound, or a value is none of
-    /// its column's type; `SchemaMismatch` if a column takes no nulls; in a transaction `Conflict` if rows written by key are in
-    /// memory.
+    /// its column's type; `SchemaMismatch` if a column takes no nulls; in a transaction `Conflict` if it has written rows by
+    /// key itself.
     pub fn update(
         &self,
         set: &[(String, Expression)],
@@ -127,6 +128,11 @@ impl Table {
         options: &UpdateOptions,
     ) -> Result<UpdateReport> {
         let (path, filter) = (Path::new(&self.path)?, filter.map(Filter::parse).transpose()?);
+        if let Some(filter) = &filter
+            && let Some(version) = self.finds_nothing(&path, set, filter, options)?
+        {
+            return Ok(UpdateReport { version, rows: 0 });
+        }
         let prepare = |store: &Store, state: &State| store.prepare_update(state, &path, set, filter.as_ref(), options);
         let (version, rows) = match &self.place {
             Place::Store(store) => store.commit_row_changes(&path, |state| prepare(store, state))?,
@@ -135,6 +141,35 @@ impl Table {
             })?,
         };
         Ok(UpdateReport { version, rows })
+    }
+
+    /// The newest version, if an update of rows that match a filter would find none, in a table with rows in memory: these need not become row
+    /// groups then.
+    fn finds_nothing(
+        &self,
+        path: &Path,
+        set: &[(String, Expression)],
+        filter: &Filter,
+        options: &UpdateOptions,
+    ) -> Result<Option<Option<VersionInfo>>> {
+        if let Place::Store(store) = &self.place {
+            store.refresh_if_shared()?;
+        }
+        let reads = |state: &State| self.reads_rows(state, &AsOf::Newest);
+        self.place.read(reads, |state, _| {
+            let (table, store) = (&table_at(state, path)?, self.place.store());
+            if table.parts.is_empty() {
+                return Ok(None);
+            }
+            Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
+            let (reader, pool) = (&store.inner.reader, &store.inner.env.pool);
+            let found = matching_rows(reader, pool, table, newest(state, table), filter, &options.task.cancel);
+            let found = found.map_err(|e| of_table(path, e))?;
+            if !found.groups.is_empty() || !found.keys.is_empty() {
+                return Ok(None);
+            }
+            self.is_in_store().then(|| store.newest_info(state, path)).transpose().map(Some)
+        })
     }
 
     /// Brings the rows of `frame` into the table, each by whether a row there is equal to it in the columns `merge.on`: rows that
@@ -169,7 +204,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no table; `InvalidArgument` if two rows of the frame match the same rows, or a clause is not sound;
     /// `SchemaMismatch` if columns do not fit; `AlreadyExists` if a row to be added has a key that is there; in a transaction
-    /// `Conflict` if rows written by key are in memory.
+    /// `Conflict` if it has written rows by key itself.
     pub fn merge<'a>(
         &self,
         frame: impl Into<Frame<'a>>,

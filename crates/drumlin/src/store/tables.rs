@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::in_groups::InMemory;
 use super::tree::IntoPattern;
 use super::versions::{bytes_deleted_from, check_versions, delete_versions};
 use super::write_frames::OnItemError;
@@ -216,7 +217,7 @@ pub trait Tables {
     /// # Errors
     /// `NotFound` if no table matches, or one that does lacks the version; `InvalidArgument` if a path holds another table by
     /// now, of another order or key, or if a time falls between two versions of a table with a key that had rows written
-    /// then; in a transaction `Conflict` if rows written by key are in memory.
+    /// then; in a transaction `Conflict` if it has written rows by key itself.
     fn restore(&self, pattern: impl IntoPattern, as_of: &AsOf) -> Result<Vec<String>> {
         self.place().restore(pattern.into_pattern()?, as_of)
     }
@@ -244,13 +245,13 @@ pub trait Tables {
     /// # Errors
     /// `NotFound` if there is nothing at `from`; `AlreadyExists` if something is in the place of what is copied;
     /// `InvalidArgument` if one path lies below the other, the patterns do not fit, or the life of a node depends on one
-    /// outside of `from`; in a transaction `Conflict` if rows written by key are in memory.
+    /// outside of `from`; in a transaction `Conflict` if it has written rows by key itself.
     fn copy(&self, from: &str, to: &str, as_of: &AsOf, existing: Existing) -> Result<CopyReport> {
         self.place().copy(from, to, as_of, existing)
     }
 
     /// Moves as [`Tables::copy`] copies, in one commit: tables stay the same, with their versions, snapshots and rows in
-    /// memory, and are found at other paths. The retention that was in force for them is made explicit where the new place
+    /// memory, and are found at other paths; a snapshot shows them there, and where they were. The retention that was in force for them is made explicit where the new place
     /// has another. A table that replaces another goes to the trash. O(nodes) moved.
     ///
     /// # Errors
@@ -286,21 +287,16 @@ pub trait Tables {
                     reads = reads.with(Read::Binding(path.clone()));
                     reads.reads.extend(table.into_iter().flat_map(|table| [Read::Rows(table), Read::Versions(table)]));
                 }
-                let (effects, mut report) = delete_versions(state, checked.clone(), missing)?;
-                let before = bytes_deleted_from(state, &effects)?;
-                match open.apply(reads, effects.clone(), None) {
-                    Err(e) if e.kind() == ErrorKind::Conflict => {
-                        // In a table with a key, what is deleted must lie in row groups: flush them, and run this again.
-                        store.flush_rows_of(&checked)?;
-                        open.doomed = true;
-                        open.note(vec![Read::All]);
-                    }
-                    done => {
-                        done?;
-                        report.bytes = before.saturating_sub(bytes_deleted_from(open.draft.state(), &effects)?);
-                    }
-                }
-                Ok(report)
+                // In a table with a key, what is deleted must lie in row groups.
+                let tables = checked.iter().filter_map(|(path, _)| state.table_id_at(path)).collect();
+                open.with_rows_in_groups(store, &tables, InMemory::Numbered, |open| {
+                    let state = open.draft.state();
+                    let (effects, mut report) = delete_versions(state, checked.clone(), missing)?;
+                    let before = bytes_deleted_from(state, &effects)?;
+                    open.apply(reads, effects.clone(), None)?;
+                    report.bytes = before.saturating_sub(bytes_deleted_from(open.draft.state(), &effects)?);
+                    Ok(report)
+                })
             }),
         }
     }

@@ -50,12 +50,10 @@ pub(super) struct Open {
     base: Arc<State>,
     /// When it began.
     began: Timestamp,
-    pin: Arc<Pin>,
+    pub pin: Arc<Pin>,
     pub draft: Draft,
     reads: Footprint,
-    writers: Vec<BlockWriter>,
-    /// It must be run again: the state that it is based on had to be changed first.
-    pub doomed: bool,
+    pub(super) writers: Vec<BlockWriter>,
 }
 
 impl fmt::Debug for Transaction {
@@ -81,8 +79,7 @@ impl Store {
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
-        let status =
-            Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers, doomed: false })));
+        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers })));
         let shared = Shared { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
         Ok(Transaction { shared: Arc::new(shared) })
     }
@@ -117,10 +114,7 @@ impl Store {
     ) -> Result<(T, Arc<State>), E> {
         retry_conflicts(|| {
             let transaction = self.transaction()?;
-            match work(&transaction) {
-                Err(_) if transaction.must_run_again() => Ok(transaction.commit_to().and_then(|_| Err(run_again()))),
-                done => done.map(|value| transaction.commit_to().map(|after| (value, after))),
-            }
+            work(&transaction).map(|value| transaction.commit_to().map(|after| (value, after)))
         })
     }
 }
@@ -134,7 +128,7 @@ impl Drop for Shared {
     }
 }
 
-/// The error of a transaction whose change needs rows in row groups that are in memory.
+/// The error of a change that needs rows in row groups which its own transaction has written by key.
 pub(super) fn run_again() -> Error {
     Error::conflict(
         "rows written by key had to be made row groups first: run the transaction again, after those that it wrote itself are \
@@ -173,12 +167,6 @@ impl Transaction {
         matches!(*self.shared.status.lock(), Status::Aborted)
     }
 
-    /// Whether it can no longer be committed, and would succeed if it were run from the beginning: rows in memory that were in
-    /// the way of an operation have been made row groups.
-    pub fn must_run_again(&self) -> bool {
-        matches!(&*self.shared.status.lock(), Status::Open(open) if open.doomed)
-    }
-
     /// How many changes of tables have been begun in it.
     pub fn table_changes(&self) -> u64 {
         self.shared.table_changes.load(Ordering::Relaxed)
@@ -194,7 +182,7 @@ impl Transaction {
     }
 
     /// The same; returns the state after.
-    fn commit_to(&self) -> Answer {
+    pub(super) fn commit_to(&self) -> Answer {
         let store = &self.shared.store;
         store.inner.check()?;
         let open = self.take(Status::Committed)?;
@@ -386,9 +374,6 @@ impl Transaction {
 impl Open {
     /// Returns the state after.
     fn commit(self: Box<Self>, store: &Store) -> Answer {
-        if self.doomed {
-            return Err(run_again());
-        }
         if self.draft.effects().is_empty() {
             return Ok(self.base);
         }
@@ -418,11 +403,6 @@ impl Open {
     /// Whether a table was not created here.
     pub fn is_of_others(&self, table: TableId) -> bool {
         table < self.base.next_table()
-    }
-
-    /// Whether rows of a table were in memory when it began.
-    pub fn found_in_memory(&self, table: TableId) -> bool {
-        self.base.has_parts(table)
     }
 
     /// Those reads that others may invalidate: not of tables that were created here.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::commit::retry_conflicts;
 use super::resolve::{numbered, table_at};
 use super::{Missing, Store};
-use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version};
+use crate::base::{Cancel, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
@@ -79,6 +79,8 @@ pub enum SnapshotOf<'a> {
     Newest(&'a str),
     /// Those of the tables at these paths with these numbers, whichever are the newest.
     Versions(&'a [(String, Version)]),
+    /// What another snapshot holds, also of tables that were dropped since, and these versions; at a path that both name, these.
+    Including(&'a str, &'a [(String, Version)]),
 }
 
 impl<'a> From<&'a str> for SnapshotOf<'a> {
@@ -121,7 +123,8 @@ impl Store {
     ) -> Result<VersionsReport> {
         self.refresh_if_shared()?;
         retry_conflicts::<_, Error>(|| {
-            // What is deleted must lie in row groups first.
+            // What is deleted must lie in row groups first, once it is known that it may be deleted.
+            delete_versions(&*self.current()?, checked.to_vec(), missing)?;
             self.flush_rows_of(checked)?;
             let checked = checked.to_vec();
             Ok(self.commit_in_turn(move |draft| {
@@ -148,9 +151,16 @@ impl Store {
                 let pattern = Pattern::new(pattern)?;
                 self.commit_effects(move |state| hold_newest(state, &wanted, &pattern))?
             }
+            SnapshotOf::Versions([]) => {
+                return Err(Error::invalid("a snapshot of no versions; expected at least one path with a version"));
+            }
             SnapshotOf::Versions(versions) => {
                 let versions = checked_versions(versions)?;
-                self.commit_effects(move |state| hold_versions(state, &wanted, &versions))?
+                self.commit_effects(move |state| hold_versions(state, &wanted, None, &versions))?
+            }
+            SnapshotOf::Including(other, versions) => {
+                let (other, versions) = (other.to_owned(), checked_versions(versions)?);
+                self.commit_effects(move |state| hold_versions(state, &wanted, Some(&other), &versions))?
             }
         };
         let snapshot = after.snapshots.get(name).expect("just made");
@@ -222,22 +232,31 @@ fn hold_newest(state: &State, name: &str, pattern: &Pattern) -> Result<Vec<Effec
     Ok(effects)
 }
 
-/// What makes a snapshot of given versions. One that is no longer listed may still be held by another snapshot.
-fn hold_versions(state: &State, name: &str, versions: &BTreeMap<Path, Version>) -> Result<Vec<Effect>> {
-    let mut pins = Vec::with_capacity(versions.len());
+/// What makes a snapshot of what another one holds, if one is named, and of given versions. One that is no longer listed may still be held
+/// by another snapshot.
+fn hold_versions(
+    state: &State,
+    name: &str,
+    including: Option<&str>,
+    versions: &BTreeMap<Path, Version>,
+) -> Result<Vec<Effect>> {
+    let mut pins: BTreeMap<Path, (TableId, Version)> = BTreeMap::new();
+    if let Some(other) = including {
+        let missing = || Error::not_found(format!("snapshot '{other}' does not exist"));
+        let other = state.snapshots.get(other).ok_or_else(missing)?;
+        pins.extend(other.pins.iter().map(|(path, pin)| (path.clone(), *pin)));
+    }
     for (path, version) in versions {
         let table = table_at(state, path)?;
         table.record(*version).map_err(|e| e.context(format!("'{path}'")))?;
-        pins.push((path.clone(), table.id, *version));
+        pins.insert(path.clone(), (table.id, *version));
     }
+    let pins = pins.into_iter().map(|(path, (table, version))| (path, table, version)).collect();
     Ok(vec![Effect::PutSnapshot { name: name.to_owned(), pins }])
 }
 
 /// The versions that a snapshot is to hold, by path.
 fn checked_versions(versions: &[(String, Version)]) -> Result<BTreeMap<Path, Version>> {
-    if versions.is_empty() {
-        return Err(Error::invalid("a snapshot of no versions; expected at least one path with a version"));
-    }
     let mut checked = BTreeMap::new();
     for (path, version) in versions {
         if checked.insert(Path::new(path)?, *version).is_some() {

@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use super::blocks::{Placed, add_blocks};
 use super::commit::ATTEMPTS_MAX;
 use super::encoder::Encoder;
+use super::in_groups::InMemory;
 use super::keyed::{ByKey, Demands, Gathered};
 use super::pins::Pin;
 use super::proposal::{Proposal, Work};
@@ -143,11 +144,6 @@ impl Place {
         match self {
             Place::Store(store) => {
                 store.refresh_if_shared()?;
-                if kind == VersionKind::Append {
-                    // What is wrong with a path shows when its frame is written.
-                    let valid = frames.iter().filter_map(|(path, frame)| Some((Path::new(path).ok()?, frame)));
-                    store.settle_before_evolving(valid, options.schema)?;
-                }
                 let written = store.write_frames(kind, frames, options, on_error)?;
                 Ok(written.into_iter().map(|version| version.map(Some)).collect())
             }
@@ -253,9 +249,12 @@ impl Store {
         let prepared = self.prepare_write(state, kind, frames, options, &mut OnItemError::Refuse)?;
         let PreparedWrite { tables, writer, metadata } = prepared;
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
-        let effects = effects(state, &tables, writer.written(), kind, metadata.as_deref())?;
         reads.reads.extend(footprint(&tables).reads);
-        open.apply(reads, effects, Some(writer))
+        let evolving = tables.iter().filter(|table| table.evolves).filter_map(|table| state.table_id_at(&table.path));
+        open.with_rows_in_groups(self, &evolving.collect(), InMemory::All, |open| {
+            let effects = effects(open.draft.state(), &tables, writer.written(), kind, metadata.as_deref())?;
+            open.apply(reads, effects, Some(writer))
+        })
     }
 
     /// Those of `tables` that can be written to the state `now`, after all that others have committed since `base`: checks

@@ -24,6 +24,13 @@ impl Table {
             && self.lists_all_of(then)
     }
 
+    /// Whether nothing was done to it since `then`, an earlier state: no rows were written, no version was numbered, and all lies where it
+    /// did.
+    pub fn is_untouched(&self, then: &Table) -> bool {
+        let mark = |table: &Table| (table.rows_seq, table.layout_seq, table.next_version, table.next_group);
+        mark(self) == mark(then) && self.parts.len() == then.parts.len() && self.schema() == then.schema()
+    }
+
     /// Whether it lists the versions of `then`, an earlier state, followed only by versions that number existing rows.
     pub fn lists_all_of(&self, then: &Table) -> bool {
         let key = |record: &VersionRecord| (record.version, record.seq);

@@ -29,6 +29,12 @@ impl Check {
         Filter::parse(&self.text).map_err(|e| e.context(format!("check '{}'", self.name)))
     }
 
+    /// What finds the rows for which it does not hold, and what says that there must be none.
+    pub fn forbidden(&self) -> Result<(String, Filter)> {
+        let Self { name, text } = self;
+        Ok((format!("check '{name}' ({text})"), Filter::parse(&format!("not ({text})"))?))
+    }
+
     /// The columns that it refers to.
     pub fn columns(&self) -> Result<BTreeSet<String>> {
         Ok(self.filter()?.columns())

@@ -57,9 +57,9 @@ impl Column {
         Ok(Self { later: Some(later), ..self })
     }
 
-    /// The same with the constraints of another, whose default is `default` in its own type.
+    /// The same with the constraints of another too, whose default is `default` in its own type.
     pub fn constrained_as(self, other: &Self, default: Option<&ArrayRef>) -> Result<Self> {
-        let own = Self { not_null: other.not_null, ..self };
+        let own = Self { not_null: self.not_null || other.not_null, ..self };
         if default.is_some() { own.with_default(default) } else { Ok(own) }
     }
 
@@ -91,6 +91,11 @@ impl Column {
     /// Whether it has a constraint.
     pub fn is_constrained(&self) -> bool {
         self.later.is_some() || self.not_null
+    }
+
+    /// What holds the value that older rows have; `None` for null.
+    pub fn fill_bytes(&self) -> Option<Bytes> {
+        self.fill.clone()
     }
 
     /// The value that older rows have, an array of one row; `None` for null.

@@ -122,7 +122,7 @@ impl<'a> FilterOfVersions<'a> {
         let schema = &self.table.schemas[part.schema as usize].0;
         let mut count = 0;
         for (_, _, filter) in self.bound.iter().filter(|(schema, ..)| *schema == part.schema) {
-            for batch in part_rows(part) {
+            for batch in part_rows(part, Seq(u64::MAX >> 1)) {
                 let batch = batch?;
                 let columns = filter.columns().iter().map(|&index| batch.column(index).clone()).collect();
                 count += truth(filter, schema, batch.num_rows(), columns)?.count_set_bits() as u64;

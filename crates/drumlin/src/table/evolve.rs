@@ -258,9 +258,9 @@ impl<'a> Columns<'a> {
                     false => Error::already_exists(format!("check '{name}' is there already; drop it first")),
                 });
             }
-            let text = filter.to_string();
-            self.forbidden.push((format!("check '{name}' ({text})"), Filter::parse(&format!("not ({text})"))?));
-            self.checks.push(Check { name: name.clone(), text });
+            let check = Check { name: name.clone(), text: filter.to_string() };
+            self.forbidden.push(check.forbidden()?);
+            self.checks.push(check);
         }
         for name in not_null {
             let at = find(&self.own.0, name)?;
@@ -270,9 +270,7 @@ impl<'a> Columns<'a> {
                 continue;
             }
             if field.is_nullable() {
-                let quoted = field.name().replace('"', "\"\"");
-                let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
-                self.forbidden.push((format!("column '{}' takes no nulls: that", field.name()), nulls));
+                self.forbidden.push(forbidden_nulls(field)?);
             }
             self.fields[at] = Arc::new(field.as_ref().clone().with_nullable(false));
             self.columns[at].not_null = true;
@@ -417,6 +415,18 @@ impl Table {
             own => came.with_metadata(compressed_as(&came.0, None, own).metadata().clone()),
         };
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
+        self.with_own_constraints(came)
+    }
+
+    /// The schema of another table's version that replaces all rows, with the constraints of this table beside its own; `None` if it has
+    /// them. `SchemaMismatch` if it lacks a column that a check refers to.
+    pub fn constrained_beside(&self, came: &StoredSchema) -> Result<Option<StoredSchema>> {
+        let constrained = self.with_own_constraints(came.clone())?;
+        Ok((constrained != *came && !planted(Bug::ForgetConstraints)).then_some(constrained))
+    }
+
+    fn with_own_constraints(&self, came: StoredSchema) -> Result<StoredSchema> {
+        let order = came.order(&self.spec).to_vec();
         let Some(own) = self.schema().filter(|own| own.is_constrained()) else { return Ok(came) };
         for check in own.checks() {
             if let Some(name) = check.columns()?.iter().find(|name| came.0.index_of(name).is_err()) {
@@ -447,10 +457,25 @@ impl Table {
             *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.0.metadata().clone()));
-        let constrained = StoredSchema::with_columns(schema, columns, own.checks().to_vec());
-        let constrained = constrained.with_order(self.order(), &self.spec).check_new()?;
+        let mut checks = own.checks().to_vec();
+        let others = came.checks().iter().filter(|check| own.checks().iter().all(|own| own.name != check.name));
+        checks.extend(others.cloned());
+        let constrained = StoredSchema::with_columns(schema, columns, checks).with_order(&order, &self.spec);
+        let constrained = constrained.check_new()?;
         constrained.bound_checks()?;
         Ok(constrained)
+    }
+
+    /// What no row of a version with the schema `came` may be if it is to be seen in the schema `constrained`, and what says so.
+    pub fn forbidden(came: &StoredSchema, constrained: &StoredSchema) -> Result<Vec<(String, Filter)>> {
+        let new = constrained.checks().iter().filter(|check| !came.checks().contains(check));
+        let mut forbidden = new.map(Check::forbidden).collect::<Result<Vec<_>>>()?;
+        for (field, came) in constrained.0.fields().iter().zip(came.0.fields()) {
+            if came.is_nullable() && !field.is_nullable() {
+                forbidden.push(forbidden_nulls(field)?);
+            }
+        }
+        Ok(forbidden)
     }
 
     /// The schema that takes in rows of the schema `came`; `None` if that is the newest version's. What does not fit it either
@@ -498,6 +523,13 @@ impl Table {
     fn as_kept(&self, field: &Field) -> FieldRef {
         sorted_schema(&Arc::new(Schema::new(vec![field.clone()])), &self.spec.sort).fields()[0].clone()
     }
+}
+
+/// What finds the rows that have null in a column, and what says that there must be none.
+fn forbidden_nulls(field: &Field) -> Result<(String, Filter)> {
+    let quoted = field.name().replace('"', "\"\"");
+    let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
+    Ok((format!("column '{}' takes no nulls: that", field.name()), nulls))
 }
 
 /// `SchemaMismatch`, naming a value, if a row group that the newest version sees has one in the column called `name` that is

@@ -16,13 +16,10 @@ use crate::memtable::{Keys, RowBytes};
 /// A batch of rows from memory is closed once it takes about this many bytes, as a row group of a frame is.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
 
-/// No commit is later.
-const ALL: Seq = Seq(u64::MAX >> 1);
-
-/// The rows of a part, in the order of the key, in batches of row groups; decoded as they are pulled.
-pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+/// The rows of a part up to the commit `seq`, in the order of the key, in batches of row groups; decoded as they are pulled.
+pub fn part_rows(part: &MemtablePart, seq: Seq) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
-    let mut records = rows.memtable.range(None, None, ALL).filter(|record| !record.is_delete());
+    let mut records = rows.memtable.range(None, None, seq).filter(|record| !record.is_delete());
     let columns: Vec<usize> = (0..rows.codec.schema().fields().len()).collect();
     std::iter::from_fn(move || {
         let (mut keys, mut bytes) = (Keys::default(), RowBytes::default());
@@ -41,12 +38,14 @@ pub fn part_rows(part: &MemtablePart) -> impl Iterator<Item = Result<RecordBatch
     })
 }
 
-/// The rows of row groups that a part hides: those that its version sees and that are older than the part.
+/// The rows of row groups that a part hides, as it is up to the commit `seq`: those that its version sees and that are older than the
+/// part.
 pub fn hidden_rows(
     reader: &BlockReader,
     pool: &Pool,
     table: &Table,
     part: &MemtablePart,
+    seq: Seq,
     cancel: &Cancel,
 ) -> Result<Vec<(GroupId, Positions)>> {
     if planted(Bug::ForgetHiddenRows) {
@@ -54,7 +53,7 @@ pub fn hidden_rows(
     }
     let rows = part.rows();
     let mut keys = Keys::default();
-    rows.memtable.range(None, None, ALL).for_each(|record| record.copy_key(&mut keys));
+    rows.memtable.range(None, None, seq).for_each(|record| record.copy_key(&mut keys));
     // By the part's own schema: its version may have expired, and its rows are needed all the same.
     let seen = &table.schemas[part.schema as usize];
     let found = pool.map(table.groups.iter().collect(), |group| {

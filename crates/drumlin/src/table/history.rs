@@ -89,12 +89,12 @@ impl Chunk {
     }
 }
 
-/// The records of a part, in batches of row groups; decoded as they are pulled. If `as_version`, the newest row of a key
-/// is the one in the part's version, and not written out.
-pub fn history_rows(part: &MemtablePart, as_version: bool) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
+/// The records of a part up to the commit `seq`, in batches of row groups; decoded as they are pulled. If `as_version`, the newest row of
+/// a key is the one in the part's version, and not written out.
+pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Iterator<Item = Result<RecordBatch>> + '_ {
     let rows = part.rows();
     let times = rows.times();
-    let mut newest = rows.memtable.range(None, None, ALL);
+    let mut newest = rows.memtable.range(None, None, seq);
     // The next record of the current key, and the time of the one before it.
     let mut under_way: Option<(Record<'_, _>, Timestamp)> = None;
     std::iter::from_fn(move || {

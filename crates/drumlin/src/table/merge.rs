@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow::util::display::array_value_to_string;
 use roaring::RoaringBitmap;
 
 use super::assign::{NewValues, check_set, not_null, rows_of, value_of};
@@ -16,7 +17,7 @@ use super::column::repeated;
 use super::columns::find;
 use super::group_reader::GroupReader;
 use super::merge_keys::{KeyRows, SourceKeys, key_columns};
-use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table};
+use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table, conform};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::BlockReader;
@@ -65,6 +66,9 @@ pub struct Merge {
 struct Clause {
     condition: Option<BoundFilter>,
     set: Option<Vec<(usize, BoundExpression)>>,
+    /// Columns that a row of the frame has too, and that must be the same there, since the row keeps its place: by the place in the
+    /// table and in the frame.
+    same: Vec<(usize, usize)>,
     /// The columns of the table that the condition needs, and those that the values do.
     condition_needs: Vec<usize>,
     value_needs: Vec<usize>,
@@ -216,8 +220,46 @@ impl<'a> BoundMerge<'a> {
                 None => outcome.deleted.extend(positions),
                 Some(_) => {
                     outcome.updated.extend(positions);
+                    self.refuse_others(reader, clause, &held)?;
                     outcome.by_clause[at] = held;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if a row of the frame has another key than the row that it matches, or other values in the columns of the sort order, and is
+    /// to take its place.
+    fn refuse_others(&self, reader: &GroupReader<'_>, clause: &Clause, pairs: &Pairs) -> Result<()> {
+        if clause.same.is_empty() || pairs.is_empty() || planted(Bug::IgnoreOtherKeys) {
+            return Ok(());
+        }
+        let positions: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
+        let places: Vec<usize> = clause.same.iter().map(|(at, _)| *at).collect();
+        let there = rows_of(reader, &self.schema.0, &places, &positions)?;
+        let came = take_batch(&self.source, pairs.iter().filter_map(|(_, row)| *row))?;
+        for ((at, from), there) in clause.same.iter().zip(there) {
+            let field = self.schema.0.field(*at).clone().with_nullable(true);
+            let schema = Arc::new(Schema::new(vec![field.clone()]));
+            let came = conform(&came.project(&[*from])?, &schema)?.column(0).clone();
+            let [one, other] =
+                [there, came].map(|column| Ok::<_, Error>((KeyRows::new(vec![column.clone()])?, column)));
+            let ((rows, there), (others, came)) = (one?, other?);
+            let differs = |row: &usize| rows.get(*row) != others.get(*row);
+            if let Some(row) = (0..pairs.len()).find(differs) {
+                let shown = |column: &ArrayRef| match column.is_null(row) {
+                    true => Ok("null".to_owned()),
+                    false => Ok::<_, Error>(array_value_to_string(column, row)?),
+                };
+                let what = if self.table.spec.keyed { "part of the key" } else { "one that the table is sorted by" };
+                return Err(Error::invalid(format!(
+                    "row {} of the data has {} in column '{}', and the row that it matches {}: the column is {what}, so it cannot be \
+                     set; leave it out of the data, or delete the row and add the other",
+                    pairs[row].1.unwrap_or_default(),
+                    shown(&came)?,
+                    field.name(),
+                    shown(&there)?
+                )));
             }
         }
         Ok(())
@@ -349,15 +391,19 @@ impl Binder<'_> {
     fn changes(&self, clauses: &[(Option<Filter>, WhenMatched)], matched: bool) -> Result<Vec<Clause>> {
         let sides = self.sides(matched, true);
         let clause = |(condition, action): &(Option<Filter>, WhenMatched)| {
+            let mut same = Vec::new();
             let set = match action {
                 WhenMatched::Update(set) => Some(set.clone()),
                 WhenMatched::UpdateAll if !matched => {
                     return Err(Error::invalid("a row that matches none has no columns of the data to be set to"));
                 }
-                WhenMatched::UpdateAll => Some(self.all(|name| !self.fixed(name))?),
+                WhenMatched::UpdateAll => {
+                    same = self.kept()?;
+                    Some(self.all(|name| !self.fixed(name))?)
+                }
                 WhenMatched::Delete => None,
             };
-            self.clause(condition.as_ref(), set, &sides, self.table.order())
+            Ok(Clause { same, ..self.clause(condition.as_ref(), set, &sides, self.table.order())? })
         };
         clauses.iter().map(clause).collect()
     }
@@ -377,6 +423,13 @@ impl Binder<'_> {
     /// Whether a column of a row that matches cannot change.
     fn fixed(&self, name: &str) -> bool {
         self.on.iter().chain(self.table.order()).any(|fixed| fixed == name)
+    }
+
+    /// The columns of the table's order that the frame has, and in which rows are not compared.
+    fn kept(&self) -> Result<Vec<(usize, usize)>> {
+        let others = self.table.order().iter().filter(|name| !self.on.contains(name));
+        let both = others.filter_map(|name| Some((name, self.source.index_of(name).ok()?)));
+        both.map(|(name, from)| Ok((find(&self.schema.0, name)?, from))).collect()
     }
 
     /// Columns set to those of the same name of the frame, which may have no others.
@@ -406,7 +459,7 @@ impl Binder<'_> {
         let value_needs = self.places(&names);
         let bind = |set: Vec<Assignment>| check_set(self.table, &self.schema.0, sides, &set, fixed);
         let (condition, set) = (condition.map(|filter| filter.bind(sides)).transpose()?, set.map(bind).transpose()?);
-        Ok(Clause { condition, set, condition_needs, value_needs })
+        Ok(Clause { condition, set, same: Vec::new(), condition_needs, value_needs })
     }
 
     fn places(&self, names: &BTreeSet<String>) -> Vec<usize> {

@@ -4,6 +4,8 @@
 //! ```text
 //! row   one bit per column, 1 = null | columns of fixed width | for each other column, its length in 4 bytes | their bytes
 //! ```
+//!
+//! Invariant: equal rows are equal bytes. What an array has in the place of a null is not copied: the bytes of a null are zeros.
 
 use std::sync::Arc;
 
@@ -124,23 +126,24 @@ impl RowCodec {
         let mut out = vec![0; total];
         let mut fill: Vec<usize> = starts.iter().map(|start| start + self.bytes).collect();
         for (index, (column, (_, cell))) in columns.iter().zip(&self.columns).enumerate() {
-            if let Some(nulls) = column.logical_nulls() {
-                for row in (0..rows).filter(|row| nulls.is_null(*row)) {
-                    out[starts[row] + index / 8] |= 1 << (index % 8);
-                }
+            let nulls = column.logical_nulls();
+            let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+            for row in (0..rows).filter(|row| is_null(*row)) {
+                out[starts[row] + index / 8] |= 1 << (index % 8);
             }
             match cell {
                 Cell::Fixed { width, at } => {
                     let data = column.to_data();
                     let values = &data.buffers()[0].as_slice()[data.offset() * width..];
-                    for row in 0..rows {
+                    for row in (0..rows).filter(|row| !is_null(*row)) {
                         let from = starts[row] + at;
                         out[from..from + width].copy_from_slice(&values[row * width..(row + 1) * width]);
                     }
                 }
                 Cell::Bool { at } => {
                     let values = column.as_boolean().values();
-                    (0..rows).for_each(|row| out[starts[row] + at] = u8::from(values.value(row)));
+                    let valid = (0..rows).filter(|row| !is_null(*row));
+                    valid.for_each(|row| out[starts[row] + at] = u8::from(values.value(row)));
                 }
                 Cell::Bytes { nth } | Cell::Other { nth, .. } => {
                     let other = others[index].as_ref().expect("made for each");
@@ -300,6 +303,61 @@ mod tests {
     use arrow::datatypes::*;
 
     use super::*;
+
+    /// Arrays may have anything in the places of nulls.
+    #[test]
+    fn equal_rows_are_equal_bytes() {
+        let nulls = || Some(NullBuffer::from(vec![true, false, true]));
+        let rows = |hidden: i64| -> Vec<ArrayRef> {
+            let numbers = Int64Array::new(vec![1, hidden, 3].into(), nulls());
+            let small = Int8Array::new(vec![1, hidden as i8, 3].into(), nulls());
+            let times = TimestampNanosecondArray::new(vec![1, hidden, 3].into(), nulls()).with_timezone("UTC");
+            let decimals = Decimal128Array::new(vec![1, i128::from(hidden), 3].into(), nulls());
+            let floats = Float64Array::new(vec![1.0, hidden as f64, 3.0].into(), nulls());
+            let flags = BooleanArray::new(BooleanBuffer::from(vec![true, hidden % 2 == 1, false]), nulls());
+            let fixed = FixedSizeBinaryArray::new(2, Buffer::from(vec![1, 1, hidden as u8, 2, 3, 3]), nulls());
+            let text = if hidden == 0 { ["a", "", "c"] } else { ["a", "hidden", "c"] };
+            let plain = StringArray::from(text.to_vec());
+            let texts = StringArray::new(plain.offsets().clone(), plain.values().clone(), nulls());
+            let offsets = || OffsetBuffer::new(vec![0, 1, 2, 3].into());
+            let item = |data_type: DataType| Arc::new(Field::new("item", data_type, true));
+            let list = ListArray::new(item(DataType::Int64), offsets(), Arc::new(numbers.clone()), nulls());
+            let fields = Fields::from(vec![Field::new("a", DataType::Int64, true)]);
+            let parts = Int64Array::from(vec![1, hidden, 3]);
+            let records = StructArray::new(fields, vec![Arc::new(parts.clone())], nulls());
+            let pairs = FixedSizeListArray::new(item(DataType::Int64), 1, Arc::new(parts), nulls());
+            let keys = Int8Array::new(vec![0, (hidden % 2) as i8, 1].into(), nulls());
+            let keyed = DictionaryArray::new(keys, Arc::new(StringArray::from(vec!["a", "b"])));
+            // Two nulls: one of the key, one of the value.
+            let of_null = DictionaryArray::new(
+                Int8Array::from(vec![0, 1, 0]),
+                Arc::new(StringArray::from(vec![Some("a"), None])) as ArrayRef,
+            );
+            vec![
+                Arc::new(numbers),
+                Arc::new(small),
+                Arc::new(times),
+                Arc::new(decimals),
+                Arc::new(floats),
+                Arc::new(flags),
+                Arc::new(fixed),
+                Arc::new(texts.clone()),
+                cast(&texts, &DataType::Utf8View).unwrap(),
+                Arc::new(list),
+                Arc::new(records),
+                Arc::new(pairs),
+                Arc::new(keyed),
+                Arc::new(of_null),
+            ]
+        };
+        let (zeros, others) = (rows(0), rows(77));
+        for (one, other) in zeros.iter().zip(&others) {
+            let codec = RowCodec::new(std::iter::once(one.data_type().clone())).unwrap();
+            let [one, other] = [one, other].map(|column| codec.encode(3, std::slice::from_ref(column)).unwrap());
+            let equal = (0..3).all(|row| one.get(row) == other.get(row));
+            assert!(equal, "{:?}: {one:?} and {other:?}", codec.columns);
+        }
+    }
 
     #[test]
     fn rows_of_all_kinds_come_back_as_they_were() {

@@ -142,6 +142,11 @@ impl Table {
         Ok(bytes)
     }
 
+    /// Whether rows are still to be settled.
+    pub fn has_unsettled(&self) -> bool {
+        !self.unsettled.0.is_empty()
+    }
+
     /// Releases the rows that are still to be settled.
     pub fn forget_rows(&mut self) {
         self.unsettled.0.clear();

@@ -18,6 +18,7 @@ use arrow::datatypes::{
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
 use arrow::ipc::writer::DictionaryTracker;
+use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
@@ -180,6 +181,11 @@ impl StoredSchema {
     pub(super) fn fill_of(&self, name: &str) -> Option<Result<ArrayRef>> {
         let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
         columns[at].fill_value(self.0.field(at).data_type())
+    }
+
+    /// The same, as it is stored.
+    pub(super) fn fill_bytes(&self, name: &str) -> Option<Bytes> {
+        self.1.as_ref()?[self.0.index_of(name).ok()?].fill_bytes()
     }
 
     /// The value that later rows have which lack the column called `name`; `None` for null.

@@ -238,3 +238,77 @@ fn constraints_put_in_a_transaction_hold_in_it() {
     assert!(done.unwrap_err().message().contains("'positive'"));
     assert_eq!(store.table("t").constraints(&AsOf::Newest).unwrap().checks.len(), 1);
 }
+
+/// A table that gets the rows of another keeps its constraints, by whatever call: rows that do not keep them are refused, and later ones too.
+pub fn replaced_rows_keep_them() -> Checked {
+    for keyed in [false, true] {
+        let (_disk, store) = checked(keyed);
+        alter(&store, "t", &not_null("b")).unwrap();
+        alter(&store, "t", &default("b", 50)).unwrap();
+        let key = || if keyed { vec!["k".into()] } else { Vec::new() };
+        let make = |path: &str, b: Option<i64>| {
+            let columns = [("k", Some(7)), ("a", Some(1)), ("b", b)];
+            let column = |(name, value): (&'static str, Option<i64>)| {
+                let nullable = name != "k" || !keyed;
+                (name, Arc::new(Int64Array::from(vec![value])) as arrow::array::ArrayRef, nullable)
+            };
+            let rows = arrow::array::RecordBatch::try_from_iter_with_nullable(columns.map(column)).unwrap();
+            store.table(path).create(rows.schema(), TableOptions { key: key(), ..TableOptions::default() }).unwrap();
+            match keyed {
+                // They stay in memory.
+                true => drop(store.table(path).upsert(rows, &Default::default()).unwrap()),
+                false => drop(store.append(path, rows, &Default::default()).unwrap()),
+            }
+        };
+        make("good", Some(2));
+        make("false", Some(0));
+        make("null", None);
+        store.write("lacks", ints(&[("k", vec![1])]), &Default::default()).unwrap();
+        // A key takes no nulls in any case.
+        let constraints = |store: &Store| {
+            let mut found = store.table("t").constraints(&AsOf::Newest).unwrap();
+            found.not_null.retain(|name| name != "k");
+            found
+        };
+        let expected = constraints(&store);
+        let replace = |what: &str, from: &str| match what {
+            "copy" => store.copy(from, "t", &AsOf::Newest, Existing::Replace).map(drop),
+            "move" => store.relocate(from, "t", Existing::Replace).map(drop),
+            _ => {
+                let tx = store.transaction()?;
+                tx.copy(from, "t", &AsOf::Newest, Existing::Replace)?;
+                tx.commit().map(drop)
+            }
+        };
+        for what in ["copy", "transaction", "move"] {
+            for (from, why) in [("false", "'below'"), ("null", "'b'"), ("lacks", "")] {
+                let before = (store.seq().unwrap(), store.table("t").versions().unwrap());
+                match replace(what, from) {
+                    Err(e) if e.message().contains(why) => {}
+                    other => return Err(format!("{what} of {from}, keyed {keyed}: {other:?}")),
+                }
+                assert_eq!((store.seq().unwrap(), store.table("t").versions().unwrap()), before, "{what} of {from}");
+            }
+            replace(what, "good").map_err(|e| format!("{what}, keyed {keyed}: {e}"))?;
+            assert_eq!(column(&store, "t", "b"), [Some(2)], "{what}");
+            let found = constraints(&store);
+            if found != expected {
+                return Err(format!("{what}, keyed {keyed}: {found:?}, expected {expected:?}"));
+            }
+            let bad = ints(&[("k", vec![9]), ("a", vec![9]), ("b", vec![9])]);
+            assert!(store.append("t", bad, &Default::default()).unwrap_err().message().contains("'below'"), "{what}");
+        }
+        // Those of a branch come along.
+        store.copy("t", "branch", &AsOf::Newest, Existing::Refuse).unwrap();
+        alter(&store, "branch", &check("small", "a < 100")).unwrap();
+        store.copy("branch", "t", &AsOf::Newest, Existing::Replace).unwrap();
+        let checks = store.table("t").constraints(&AsOf::Newest).unwrap().checks;
+        assert_eq!(checks.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["below", "small"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn constraints_outlive_other_rows() {
+    replaced_rows_keep_them().unwrap();
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Condition, PutOptions, Retention};
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, CheckpointOptions, TableOptions};
+use drumlin::store::{AsOf, CheckpointOptions, SnapshotOf, TableOptions};
 use drumlin::table::PlanOptions;
 use drumlin::{ErrorKind, Event, Existing, Payload, Store, TableAction, Tables, VersionKind};
 
@@ -70,9 +70,15 @@ pub fn rows_in_memory_go_along() -> Checked {
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
     store.table("k").create(batch(&[]).schema(), key).unwrap();
     store.table("k").upsert(batch(&numbered(0, 10)), &Default::default()).unwrap();
-    let refused =
-        store.transaction().unwrap().copy("k", "early", &AsOf::Newest, Existing::Refuse).map_err(|e| e.kind());
-    same(&refused.map(|_| ()), &Err(ErrorKind::Conflict), "a copy in a transaction, of rows in memory")?;
+    let tx = store.transaction().unwrap();
+    tx.copy("k", "early", &AsOf::Newest, Existing::Refuse).map_err(|e| format!("in a transaction: {e}"))?;
+    drop(tx);
+    // What a transaction has written itself is in no memory yet.
+    let tx = store.transaction().unwrap();
+    tx.table("k").upsert(batch(&[(3, None)]), &Default::default()).unwrap();
+    let refused = tx.copy("k", "early", &AsOf::Newest, Existing::Refuse).map_err(|e| e.kind());
+    same(&refused.map(|_| ()), &Err(ErrorKind::Conflict), "a copy of rows that the transaction has written")?;
+    drop(tx);
     store.table("k").upsert(batch(&numbered(0, 10)), &Default::default()).unwrap();
     store.snapshot("s", "k").unwrap();
     store.table("k").upsert(batch(&[(3, Some("new".into()))]), &Default::default()).unwrap();
@@ -502,4 +508,92 @@ fn a_transaction_that_restores_does_not_undo_what_others_wrote() {
         .unwrap();
     assert_eq!(newest(&store, "moved"), numbered(3, 1));
     assert_eq!(store.tables("**").unwrap(), ["moved", "new", "t"]);
+}
+
+/// A table that is moved keeps its snapshots: they show it where it was, and where it is.
+pub fn moved_tables_keep_their_snapshots() -> Checked {
+    let (disk, store) = store();
+    for path in ["a/x", "a/y", "b/z"] {
+        store.write(path, batch(&numbered(1, 3)), &Default::default()).unwrap();
+    }
+    store.snapshot("s", "**").unwrap();
+    for path in ["a/x", "a/y", "b/z"] {
+        store.write(path, batch(&numbered(50, 1)), &Default::default()).unwrap();
+    }
+    store.relocate("a", "c", Existing::Refuse).unwrap();
+    store.relocate("b/z", "c/z", Existing::Refuse).unwrap();
+    let check = |store: &Store| -> Checked {
+        let snapshot = || AsOf::Snapshot("s".into());
+        for path in ["a/x", "a/y", "b/z", "c/x", "c/y", "c/z"] {
+            let found = read(store, path, snapshot()).map_err(|e| e.to_string())?;
+            same(&found, &numbered(1, 3), path)?;
+        }
+        let rows = |pattern: &str| -> Result<u64, String> {
+            let options = drumlin::store::DatasetOptions { as_of: snapshot(), ..Default::default() };
+            let dataset = store.scan(pattern, &options).map_err(|e| format!("{pattern}: {e}"))?;
+            dataset.count_rows(&Default::default()).map_err(|e| e.to_string())
+        };
+        same(&rows("c/*")?, &9, "where they are")?;
+        same(&rows("a/*")?, &6, "where they were")?;
+        same(&rows("**")?, &9, "each once")
+    };
+    check(&store)?;
+    store.checkpoint(&Default::default()).unwrap();
+    store.close().unwrap();
+    let store = open(&disk).unwrap();
+    check(&store)?;
+    // What was at a path then comes before what is there now.
+    store.write("a/x", batch(&numbered(7, 2)), &Default::default()).unwrap();
+    same(&read(&store, "a/x", AsOf::Snapshot("s".into())).unwrap(), &numbered(1, 3), "a/x")?;
+    store.restore("c/*", &AsOf::Snapshot("s".into())).map_err(|e| e.to_string())?;
+    same(&newest(&store, "c/y"), &numbered(1, 3), "restored where it is")?;
+    let copied = store.copy("c", "d", &AsOf::Snapshot("s".into()), Existing::Refuse).map_err(|e| e.to_string())?;
+    same(&copied.tables.len(), &3, "copied")?;
+    sound(&store)
+}
+
+#[test]
+fn snapshots_move_along() {
+    moved_tables_keep_their_snapshots().unwrap();
+}
+
+/// A snapshot that includes another one holds what that one does of tables that were dropped since.
+#[test]
+fn a_snapshot_goes_on_holding_what_was_dropped() {
+    let (_, store) = store();
+    for path in ["gone", "there"] {
+        store.write(path, batch(&numbered(1, 3)), &Default::default()).unwrap();
+    }
+    let version = |path: &str| (path.to_owned(), Version(0));
+    store.snapshot("first", SnapshotOf::Versions(&[version("gone")])).unwrap();
+    store.drop(&["gone".into()], Default::default()).unwrap();
+    let more = [version("there")];
+    store.write("gone", batch(&numbered(9, 1)), &Default::default()).unwrap();
+    store.snapshot("second", SnapshotOf::Including("first", &more)).unwrap();
+    store.snapshot("same", SnapshotOf::Including("second", &[])).unwrap();
+    store.drop_snapshot("first").unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    assert_eq!(read(&store, "gone", AsOf::Snapshot("second".into())).unwrap(), numbered(1, 3));
+    assert_eq!(read(&store, "there", AsOf::Snapshot("same".into())).unwrap(), numbered(1, 3));
+    let unknown = [("gone".to_owned(), Version(7))];
+    for of in [SnapshotOf::Including("same", &unknown), SnapshotOf::Including("none", &more)] {
+        assert_eq!(store.snapshot("third", of).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    sound(&store).unwrap();
+}
+
+#[test]
+fn the_trash_counts_rows_in_memory() {
+    let (_, store) = store();
+    let table = store.table("k");
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    table.create(batch(&[]).schema(), key).unwrap();
+    table.upsert(batch(&numbered(0, 4)), &Default::default()).unwrap();
+    store.snapshot("s", "k").unwrap();
+    table.upsert(batch(&numbered(2, 4)), &Default::default()).unwrap();
+    table.drop(Default::default()).unwrap();
+    assert_eq!(store.trash().unwrap()[0].rows, 6);
+    store.checkpoint(&Default::default()).unwrap();
+    assert_eq!(store.trash().unwrap()[0].rows, 6);
 }

@@ -305,3 +305,46 @@ fn only_row_groups_that_may_match_are_read_and_written() {
     let at = |key: i64| found.iter().find(|row| row.0 == Some(key)).unwrap().1;
     assert_eq!(([2049, 2050, 2051].map(at), found.len()), ([Some(2049), Some(-1), Some(-2)], 5000));
 }
+
+/// A row of the frame that would take the place of one with another key is refused: it cannot keep its place, and must not lose its key.
+pub fn rows_of_other_keys_are_refused() -> Checked {
+    let rows = |k: i64, v: i64, w: i64| batch(&[(Some(k), Some(v), Some(w))]);
+    for (key, sort) in [(true, false), (false, true)] {
+        let store = open(&SimDisk::in_memory()).unwrap();
+        let table = store.table("t");
+        let schema = arrow::datatypes::Schema::new(vec![
+            arrow::datatypes::Field::new("k", arrow::datatypes::DataType::Int64, !key),
+            arrow::datatypes::Field::new("v", arrow::datatypes::DataType::Int64, true),
+            arrow::datatypes::Field::new("w", arrow::datatypes::DataType::Int64, true),
+        ]);
+        let of = |yes: bool| if yes { vec!["k".to_owned()] } else { Vec::new() };
+        let options = TableOptions { key: of(key), sort: of(sort), ..TableOptions::default() };
+        table.create(Arc::new(schema), options).unwrap();
+        store
+            .append("t", batch(&[(Some(1), Some(10), Some(5)), (Some(2), Some(20), Some(5))]), &Default::default())
+            .unwrap();
+        let by_value = Merge { on: vec!["v".into()], ..upsert() };
+        let before = table.versions().unwrap();
+        match table.merge(rows(9, 10, 6), &by_value, &Default::default()) {
+            Err(e) if e.kind() == ErrorKind::InvalidArgument && e.message().contains("'k'") => {}
+            other => return Err(format!("key {key}: {other:?}")),
+        }
+        assert_eq!(table.versions().unwrap(), before);
+        // The same key, or none, is what it was; a row that goes, or that a condition spares, has no key to keep.
+        let report = table.merge(rows(1, 10, 6), &by_value, &Default::default()).unwrap();
+        assert_eq!((report.updated, report.inserted), (1, 0));
+        let without = rows(9, 20, 7).project(&[1, 2]).unwrap();
+        let updates = Merge { not_matched: Vec::new(), ..by_value.clone() };
+        assert_eq!(table.merge(without, &updates, &Default::default()).unwrap().updated, 1);
+        let spared = Merge { matched: vec![(filter("source.w > 100"), WhenMatched::UpdateAll)], ..by_value.clone() };
+        assert_eq!(table.merge(rows(9, 10, 6), &spared, &Default::default()).unwrap().updated, 0);
+        let goes = Merge { matched: vec![(None, WhenMatched::Delete)], ..by_value };
+        assert_eq!(table.merge(rows(9, 10, 6), &goes, &Default::default()).unwrap().deleted, 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_merge_changes_no_key() {
+    rows_of_other_keys_are_refused().unwrap();
+}

@@ -8,7 +8,8 @@ use drumlin::base::ManualClock;
 use drumlin::filter::Filter;
 use drumlin::storage::SimBucket;
 use drumlin::store::{
-    CheckpointOptions, DatasetOptions, Options, Split, SplitOptions, SplitReader, Splits, TableOptions,
+    CheckpointOptions, DatasetOptions, Options, Split, SplitOptions, SplitReader, Splits, Stage, StageOptions,
+    TableOptions, Ticket,
 };
 use drumlin::table::{PlanOptions, ScanOptions};
 use drumlin::{Dataset, ErrorKind, Store, Tables};
@@ -372,4 +373,55 @@ fn a_lease_keeps_what_is_released_in_its_own_entry() {
     assert_eq!((state.ledger.condemned().count(), free(&state)), (1, 0));
     apply(&mut state, 3, vec![Effect::EndHolds { holds: vec![hold] }]);
     assert_eq!(free(&state), 1);
+}
+
+/// A purge ends the leases of states that had the rows, and the stages for the tables that it concerns; what they kept is gone, and the
+/// receipt is complete.
+pub fn a_purge_ends_what_others_have() -> Outcome {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    store.table("k").create(batch(&[]).schema(), key()).unwrap();
+    store.table("k").upsert(batch(&numbered(0, 20)), &Default::default()).unwrap();
+    for path in ["t", "other"] {
+        store.write(path, batch(&numbered(0, 500)), &Default::default()).unwrap();
+    }
+    let splits = dataset(&store, "*", &[]).splits(&ScanOptions::default(), &small()).map_err(text)?;
+    let stage = |path: &str| {
+        let schema = Some(batch(&[]).schema());
+        Ticket::open(&store, &[(path.to_owned(), schema)], &StageOptions::default()).map_err(text)
+    };
+    let staging = Stage::on(Arc::new(bucket.client()), env(&clock, 5, 2), &Options::default());
+    let (concerned, made, beside) = (stage("t")?, stage("new/t")?, stage("other")?);
+    for (ticket, path) in [(&concerned, "t"), (&made, "new/t")] {
+        staging.write(ticket, path, batch(&numbered(3, 1)).into(), None, &Default::default()).map_err(text)?;
+    }
+    for pattern in ["k", "**/t"] {
+        let purge = store.purge(pattern, &Filter::parse("id = 3").unwrap()).map_err(text)?;
+        let receipt = purge.execute(&Default::default()).map_err(text)?;
+        if !receipt.is_complete() {
+            return Err(format!("'{pattern}': {:?}", receipt.held));
+        }
+    }
+    let open_ones = store.stat().map_err(text)?.holds;
+    if open_ones != 1 {
+        return Err(format!("{open_ones} holds are open, expected that of 'other' alone"));
+    }
+    let reader = worker(&bucket, &clock);
+    match read_all(&reader, &splits) {
+        Err(e) if [ErrorKind::SnapshotExpired, ErrorKind::NotFound].contains(&e.kind()) => {}
+        other => return Err(format!("a lease that has ended is read: {:?}", other.map(|rows| rows.len()))),
+    }
+    drop(beside);
+    // The plans and what was staged are gone as well.
+    let folders = bucket.objects().into_iter().filter(|(name, _)| {
+        let hold = splits.lease.hold();
+        name.starts_with(&format!("blocks/{hold}/"))
+    });
+    let left: Vec<String> = folders.map(|(name, _)| name).collect();
+    if left.is_empty() { Ok(()) } else { Err(format!("{left:?} are left")) }
+}
+
+#[test]
+fn holds_end_with_a_purge() {
+    a_purge_ends_what_others_have().unwrap();
 }

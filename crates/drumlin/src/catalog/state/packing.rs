@@ -71,6 +71,11 @@ impl State {
         self.tables.get_open(id)
     }
 
+    /// Whether rows that were written to a table belong to no commit yet.
+    pub fn has_unsettled(&self, id: TableId) -> bool {
+        self.open_table(id).is_some_and(|table| table.has_unsettled())
+    }
+
     /// Whether rows of a table are in memory.
     pub fn has_parts(&self, id: TableId) -> bool {
         self.open_table(id).is_some_and(|table| !table.parts.is_empty())
