@@ -1,5 +1,6 @@
 """The ``drumlin`` command."""
 
+import signal
 import sys
 
 from drumlin import _drumlin
@@ -12,6 +13,8 @@ def main() -> int:
         from drumlin.migrate import command
 
         return command.main(sys.argv[2:])
+    # As in any command, Ctrl-C ends it at once, unless it says that it listens.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _drumlin.main(["drumlin", *sys.argv[1:]])
 
 

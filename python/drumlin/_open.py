@@ -74,7 +74,7 @@ def open(
     is made in it.
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
-    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core). Once the log has grown past
+    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core; at most 1024). Once the log has grown past
     ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, that is
     logged, and once the log has four times as many bytes, a call that would write raises its error. What a call adds travels in its commit, without a block of its own,
     if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).

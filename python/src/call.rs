@@ -1,36 +1,52 @@
 //! Calls into the core without the interpreter lock.
 //!
-//! A long call runs on a separate thread while the calling thread, the only one that can see signals, checks for them.
-//! Neither waits for the other while holding the interpreter lock, so input that needs the lock can be read from any
-//! thread.
+//! The calling thread is the only one that can see signals, and looks at them about every 50 ms, wherever the call waits. A quick
+//! call runs on that thread (`drumlin::base::waiting`); a long one on a separate thread, while the calling one waits for it and
+//! also runs what only it should run: code of the caller's that may wait by itself, for input say ([`on_caller`]). Neither waits
+//! for the other while holding the interpreter lock, so input that needs the lock can be read from any thread.
 //!
 //! A panic of the core ends here: it is raised as `drumlin.Internal`, never as pyo3's `PanicException`, which no handler of
 //! `Exception` sees.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::ffi::c_int;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use drumlin::base::waiting::{Context, watched, with_stop};
 use drumlin::base::{Cancel, Progress, Task, caught};
-use drumlin::{Error, Result};
+use drumlin::{Error, ErrorKind, Result};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::raise;
-use crate::watch::{Bar, check_stop};
+use crate::watch::{Bar, check_stop, is_stoppable};
 
 /// How often signals are checked.
 const SIGNAL_POLL: Duration = Duration::from_millis(50);
 /// How long to wait between checks for signals.
 const WAIT_STEP: Duration = Duration::from_millis(100);
 
+/// Something to be run on the thread that made a call.
+type Errand = Box<dyn FnOnce() + Send>;
+
 thread_local! {
     /// Whether this thread is within a commit, calling a Python function.
     static COMMITTING: Cell<bool> = const { Cell::new(false) };
+    /// Of a thread that runs a long call: takes errands to the thread that made it.
+    static CALLER: RefCell<Option<Sender<Note>>> = const { RefCell::new(None) };
+}
+
+/// What the thread of a long call sends to the one that made it.
+enum Note {
+    Errand(Errand),
+    /// There is something in the call's own channel.
+    Look,
 }
 
 /// Calls a Python function within a commit. Returns `None` if there is no interpreter, as when the process is ending.
@@ -55,10 +71,50 @@ fn check_commit() -> PyResult<()> {
     Ok(())
 }
 
+/// Runs `call` on this thread, which does not hold the interpreter lock, and looks at signals where it waits. What a signal's
+/// handler raises ends the call early, and is returned beside its result.
+fn attended<T>(call: impl FnOnce() -> Result<T>) -> (Result<T>, Option<PyErr>) {
+    let (cancel, raised) = (Cancel::default(), Rc::new(RefCell::new(None)));
+    let look = {
+        let (cancel, raised) = (cancel.clone(), raised.clone());
+        move || {
+            let looked = Python::attach(|py| py.check_signals().and_then(|()| check_stop(py)));
+            if let Err(error) = looked {
+                cancel.cancel();
+                raised.borrow_mut().get_or_insert(error);
+            }
+        }
+    };
+    let result = watched(&cancel, Rc::new(look), || caught(call));
+    let raised = raised.take();
+    (result, raised)
+}
+
+/// The result of a call, or what ended it early. A commit that may have been made nevertheless is noted.
+fn ended<T>(result: Result<T>, raised: Option<PyErr>) -> PyResult<T> {
+    let Some(raised) = raised else { return result.map_err(raised_or_interrupt) };
+    if let Err(error) = &result
+        && error.kind() == ErrorKind::InDoubt
+    {
+        // If it takes no notes, it is raised without.
+        let _ = Python::attach(|py| raised.value(py).call_method1("add_note", (error.to_string(),)).map(drop));
+    }
+    Err(raised)
+}
+
+/// The exception for `error`. A stream of pyarrow's whose Python code was interrupted leaves only a text.
+fn raised_or_interrupt(error: Error) -> PyErr {
+    match error.message().contains("Python exception: KeyboardInterrupt") {
+        true => PyKeyboardInterrupt::new_err(()),
+        false => raise(error),
+    }
+}
+
 /// Runs a call that does not take long.
 pub fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     check_commit()?;
-    py.detach(|| caught(call)).map_err(raise)
+    let (result, raised) = py.detach(|| attended(call));
+    ended(result, raised)
 }
 
 /// Runs a call that takes less time than releasing the interpreter lock.
@@ -67,9 +123,45 @@ pub fn quick<T>(call: impl FnOnce() -> Result<T>) -> PyResult<T> {
 }
 
 /// Runs a call without the interpreter lock, on a thread that may or may not hold it, such as that of a stream's
-/// consumer.
-pub fn unlocked<T: Send>(call: impl FnOnce() -> T + Send) -> T {
+/// consumer. What a signal's handler raises ends the call as `Cancelled`, and is raised once more where it is seen.
+pub fn unlocked<T: Send>(call: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    // Others see no signals, and may belong to another library.
+    let looks = || is_main_thread() || is_stoppable();
+    let call = || match looks() {
+        false => caught(call),
+        true => match attended(call) {
+            (_, Some(raised)) => {
+                let message = raised.to_string();
+                Python::attach(|py| raise_later(py, &raised));
+                Err(Error::cancelled(format!("stopped: {message}")))
+            }
+            (result, None) => result,
+        },
+    };
     if holds_lock() { Python::attach(|py| py.detach(call)) } else { call() }
+}
+
+/// Has the interpreter raise `KeyboardInterrupt` at its next step, if that is what was raised: the caller's caller cannot take it.
+#[expect(unsafe_code, reason = "not wrapped")]
+fn raise_later(py: Python<'_>, raised: &PyErr) {
+    if raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+        // SAFETY: may be called at any time.
+        unsafe { pyo3::ffi::PyErr_SetInterrupt() };
+    }
+}
+
+/// Whether this is the process's first thread, which sees signals.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "two numbers that the system knows")]
+fn is_main_thread() -> bool {
+    // SAFETY: neither call has conditions.
+    unsafe { libc::getpid() == libc::gettid() }
+}
+
+/// Whether this is the process's first thread, which sees signals. Unknown, so no.
+#[cfg(not(target_os = "linux"))]
+fn is_main_thread() -> bool {
+    false
 }
 
 /// Whether this thread holds the interpreter lock, whatever code took it.
@@ -128,7 +220,8 @@ pub fn wait<T: Send>(
     let mut left = timeout;
     loop {
         let wait = left.map_or(WAIT_STEP, |left| left.min(WAIT_STEP));
-        let came = py.detach(|| caught(|| step(wait))).map_err(raise)?;
+        let (came, raised) = py.detach(|| attended(|| step(wait)));
+        let came = ended(came, raised)?;
         left = left.map(|left| left - wait);
         if came.is_some() || left == Some(Duration::ZERO) {
             return Ok(came);
@@ -136,6 +229,18 @@ pub fn wait<T: Send>(
         py.check_signals()?;
         check_stop(py)?;
     }
+}
+
+/// Runs `errand` on the thread that made the long call which this thread runs, or here if there is none. That thread sees
+/// signals, so Python code that waits there, for input say, ends with what a handler raises.
+pub fn on_caller<T: Send + 'static>(errand: impl FnOnce() -> T + Send + 'static) -> T {
+    let Some(caller) = CALLER.with_borrow(Clone::clone) else { return errand() };
+    let (sender, receiver) = channel();
+    let context = Context::current();
+    let run = move || drop(sender.send(catch_unwind(AssertUnwindSafe(|| context.run(errand)))));
+    // The thread that made a call waits for its end, and runs all errands.
+    caller.send(Note::Errand(Box::new(run))).expect("the caller waits");
+    receiver.recv().expect("the errand was run").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Runs a long call, which ends early if it checks any of `cancels` and a signal handler raises (Ctrl-C).
@@ -168,25 +273,40 @@ fn long_watched<T: Send, U: Send>(
         Ended(std::thread::Result<Result<T>>),
     }
     check_commit()?;
+    // One flag for all: what is not stopped by its own flag is by its waits.
+    let stop = Cancel::default();
     py.detach(|| {
         std::thread::scope(|scope| {
-            let (sender, receiver) = channel();
+            let ((sender, receiver), (notes, noted)) = (channel(), channel());
+            let (context, own) = (Context::current(), stop.clone());
             // The receiver waits for the final message.
             let run = move || {
-                let hand_over = |one| drop(sender.send(Told::One(one)));
-                let ended = catch_unwind(AssertUnwindSafe(|| call(&hand_over)));
-                drop(sender.send(Told::Ended(ended)));
+                CALLER.replace(Some(notes.clone()));
+                let tell = |told| {
+                    drop(sender.send(told));
+                    drop(notes.send(Note::Look));
+                };
+                let hand_over = |one| tell(Told::One(one));
+                let call = || context.run(|| with_stop(&own, || call(&hand_over)));
+                let ended = catch_unwind(AssertUnwindSafe(call));
+                tell(Told::Ended(ended));
             };
             scope.spawn(run);
             let mut interrupted = None;
             loop {
-                let raised = match receiver.recv_timeout(SIGNAL_POLL) {
-                    Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
-                    Ok(Told::One(_)) => Ok(()),
-                    Ok(Told::Ended(ended)) => {
-                        let result = ended.unwrap_or_else(|panic| Err(Error::panicked(&*panic))).map_err(raise);
-                        return interrupted.map_or(result, Err);
+                let raised = match noted.recv_timeout(SIGNAL_POLL) {
+                    Ok(Note::Errand(errand)) => {
+                        errand();
+                        Ok(())
                     }
+                    Ok(Note::Look) => match receiver.try_recv() {
+                        Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
+                        Ok(Told::Ended(done)) => {
+                            let result = done.unwrap_or_else(|panic| Err(Error::panicked(&*panic)));
+                            return ended(result, interrupted);
+                        }
+                        _ => Ok(()),
+                    },
                     Err(RecvTimeoutError::Timeout) => Python::attach(|py| {
                         py.check_signals()?;
                         check_stop(py)?;
@@ -195,6 +315,7 @@ fn long_watched<T: Send, U: Send>(
                     Err(RecvTimeoutError::Disconnected) => unreachable!("a panic of the call is caught and sent"),
                 };
                 if let Err(raised) = raised {
+                    stop.cancel();
                     cancels.iter().for_each(Cancel::cancel);
                     interrupted.get_or_insert(raised);
                 }

@@ -7,9 +7,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::call::on_caller;
+
 /// A binary file object. An exception that it raises is kept, and raised instead of the error that results from it.
 pub struct File {
-    object: Py<PyAny>,
+    object: Arc<Py<PyAny>>,
     raised: Arc<Mutex<Option<PyErr>>>,
 }
 
@@ -27,11 +29,16 @@ impl Raised {
 impl File {
     pub fn new(object: Py<PyAny>) -> (Self, Raised) {
         let raised = Arc::<Mutex<Option<PyErr>>>::default();
-        (Self { object, raised: raised.clone() }, Raised(raised))
+        (Self { object: object.into(), raised: raised.clone() }, Raised(raised))
     }
 
-    fn call<T>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
-        Python::attach(|py| call(self.object.bind(py))).map_err(|raised| {
+    /// Calls it on the thread that sees signals: a read may wait for input.
+    fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T> + Send + 'static,
+    ) -> Result<T> {
+        let object = self.object.clone();
+        on_caller(move || Python::attach(|py| call(object.bind(py)))).map_err(|raised| {
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
             Error::other("the file raised")
         })
@@ -40,8 +47,9 @@ impl File {
 
 impl Write for File {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
-        self.call(|file| {
-            let written = file.call_method1("write", (PyBytes::new(file.py(), bytes),))?;
+        let bytes = bytes.to_vec();
+        self.call(move |file| {
+            let written = file.call_method1("write", (PyBytes::new(file.py(), &bytes),))?;
             // A file need not return how many bytes it has written.
             let taken = if written.is_none() { bytes.len() } else { written.extract()? };
             Ok(taken.min(bytes.len()))
@@ -56,17 +64,18 @@ impl Write for File {
 
 impl Read for File {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        self.call(|file| {
-            let read = file.call_method1("read", (buffer.len(),))?;
+        let most = buffer.len();
+        let bytes = self.call(move |file| {
+            let read = file.call_method1("read", (most,))?;
             let Ok(bytes) = read.cast::<PyBytes>() else {
                 return Err(PyTypeError::new_err("the file does not return bytes; open it with mode 'rb'"));
             };
-            let bytes = bytes.as_bytes();
-            let Some(taken) = buffer.get_mut(..bytes.len()) else {
-                return Err(PyValueError::new_err("the file returns more bytes than requested"));
-            };
-            taken.copy_from_slice(bytes);
-            Ok(bytes.len())
-        })
+            match bytes.as_bytes().len() > most {
+                true => Err(PyValueError::new_err("the file returns more bytes than requested")),
+                false => Ok(bytes.as_bytes().to_vec()),
+            }
+        })?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
     }
 }

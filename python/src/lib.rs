@@ -13,6 +13,7 @@ mod event;
 mod figures;
 mod file;
 mod foreign;
+mod fork;
 mod input;
 mod keyed;
 mod metrics;
@@ -133,6 +134,7 @@ mod _drumlin {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         drumlin_cli::memory::configure();
+        fork::prepare();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

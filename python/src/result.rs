@@ -289,7 +289,7 @@ impl Iterator for Exported {
         let next = || {
             check_process(self.process)?;
             // A scan may read the log again, and wait for a turn in which a projection's function needs the lock.
-            unlocked(|| self.scan.next()).transpose()
+            unlocked(|| self.scan.next().transpose())
         };
         let next = caught(next);
         next.map_err(|e| ArrowError::ExternalError(e.to_string().replace('\0', "\\0").into())).transpose()

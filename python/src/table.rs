@@ -3,7 +3,7 @@
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::base::Task;
 use drumlin::{
@@ -16,7 +16,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::{Detached, detached, long, with_progress};
+use crate::call::{Detached, detached, long, on_caller, with_progress};
 use crate::errors::raise;
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
@@ -320,9 +320,13 @@ impl Table {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<Version>> {
         let fields = columns.into_inner().fields().iter().map(|field| field.as_ref().clone()).collect();
-        let raised: Mutex<Option<PyErr>> = Mutex::default();
+        let (raised, function): (Mutex<Option<PyErr>>, _) = (Mutex::default(), Arc::new(function));
         let compute = |batch: &RecordBatch| -> Result<RecordBatch> {
-            let made = Python::attach(|py| function.call1(py, (Batches::from(batch.clone()),))?.extract::<Input>(py));
+            let (function, batch) = (function.clone(), batch.clone());
+            // It may wait.
+            let made = on_caller(move || {
+                Python::attach(|py| function.call1(py, (Batches::from(batch),))?.extract::<Input>(py))
+            });
             let told = |error| {
                 *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 Err(Error::cancelled("the function has raised"))

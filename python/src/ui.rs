@@ -39,7 +39,11 @@ impl Ui {
 
     /// Ends the server. The store stays open.
     fn close(&self) {
-        unlocked(|| self.0.close());
+        // It cannot fail.
+        let _ = unlocked(|| {
+            self.0.close();
+            Ok(())
+        });
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {

@@ -43,6 +43,11 @@ pub fn stoppable<'py>(function: &Bound<'py, PyAny>, stop: Py<PyAny>) -> PyResult
     function.call0()
 }
 
+/// Whether calls of this thread may be stopped by a function.
+pub fn is_stoppable() -> bool {
+    STOP.with_borrow(Option::is_some)
+}
+
 /// Raises what the function raises that may stop calls of this thread, if there is one.
 pub fn check_stop(py: Python<'_>) -> PyResult<()> {
     let stop = STOP.with_borrow(|stop| stop.as_ref().map(|stop| stop.clone_ref(py)));

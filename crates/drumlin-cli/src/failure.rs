@@ -52,6 +52,15 @@ impl Failure {
         }
     }
 
+    /// The failure after Ctrl-C was pressed: what fails then does so because of it.
+    #[must_use]
+    pub fn interrupted(self) -> Self {
+        match self {
+            Failure::Error(message) => Failure::Interrupted(message),
+            other => other,
+        }
+    }
+
     /// If this was an interruption, makes `state` its message.
     #[must_use]
     pub fn or_interrupted(self, state: &str) -> Self {

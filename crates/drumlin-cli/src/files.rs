@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use drumlin::{Error, ErrorKind, Result};
 use tempfile::NamedTempFile;
 
+use crate::patient::{self, Patient};
+
 /// Whether a file argument means standard input.
 pub fn is_stdin(place: &Path) -> bool {
     ["-", "/dev/stdin"].iter().any(|name| place.as_os_str() == *name)
@@ -35,14 +37,33 @@ pub fn name_written(place: &Path) -> String {
 }
 
 /// Standard input, without a buffer of its own.
-pub fn stdin() -> io::Result<File> {
+fn stdin() -> io::Result<File> {
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
-/// Opens a file for reading; also returns its size, if it is a regular one.
+/// What can be read only once, and may be long in coming: standard input, a FIFO, a device. `None` if `path` is a file.
+pub fn stream(path: &Path) -> Result<Option<Patient>> {
+    let stream = if is_stdin(path) {
+        Patient::new(stdin)
+    } else {
+        let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_char_device();
+        if !path.metadata().is_ok_and(|metadata| waits(metadata.file_type())) {
+            return Ok(None);
+        }
+        let path = path.to_owned();
+        Patient::new(move || open_read(&path))
+    };
+    stream.map(Some).map_err(|e| failed(path, &e))
+}
+
 #[expect(clippy::disallowed_methods, reason = "a file to import is the user's, on the user's file system")]
+fn open_read(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Opens a file for reading; also returns its size, if it is a regular one.
 pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
-    let file = File::open(path).map_err(|e| failed(path, &e))?;
+    let file = open_read(path).map_err(|e| failed(path, &e))?;
     let metadata = file.metadata().map_err(|e| failed(path, &e))?;
     if metadata.is_dir() {
         return Err(Error::invalid(format!("{} is a folder; name the files in it", path.display())));
@@ -52,6 +73,9 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
 
 /// An I/O error with the name of its file.
 pub fn failed(path: &Path, error: &io::Error) -> Error {
+    if let Some(stopped) = error.get_ref().and_then(|e| e.downcast_ref::<Error>()) {
+        return Error::new(stopped.kind(), stopped.message());
+    }
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
@@ -167,7 +191,8 @@ fn target(place: &Path, existing: Existing) -> Result<(PathBuf, Target)> {
     if let Some(metadata) = &metadata {
         let kind = metadata.file_type();
         if kind.is_fifo() || kind.is_char_device() {
-            let file = File::options().write(true).open(place).map_err(io_failed)?;
+            let own = place.to_owned();
+            let file = patient::opened(move || File::options().write(true).open(own)).map_err(io_failed)?;
             return Ok((place.to_owned(), Target::Through(file)));
         }
         if !kind.is_file() {

@@ -7,12 +7,17 @@ use std::sync::OnceLock;
 use drumlin::base::Cancel;
 
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
+static LISTENING: OnceLock<()> = OnceLock::new();
+
+/// The flag that Ctrl-C sets once a command listens. All that a command waits for ends when it is set.
+pub fn flag() -> Cancel {
+    CANCEL.get_or_init(Cancel::default).clone()
+}
 
 /// The flag that Ctrl-C sets from now on. Before the first call Ctrl-C ends the process, as usual.
 pub fn listen() -> Cancel {
-    let listen = || {
-        let cancel = Cancel::default();
-        let flag = cancel.clone();
+    LISTENING.get_or_init(|| {
+        let flag = flag();
         let handler = move || {
             if flag.check().is_err() {
                 std::process::exit(130);
@@ -22,7 +27,6 @@ pub fn listen() -> Cancel {
         };
         // If the process that embeds this has its own handler, that one is used instead.
         let _ = ctrlc::set_handler(handler);
-        cancel
-    };
-    CANCEL.get_or_init(listen).clone()
+    });
+    flag()
 }

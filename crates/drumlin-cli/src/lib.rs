@@ -19,6 +19,7 @@ mod interrupt;
 mod json_rows;
 pub mod memory;
 mod output;
+mod patient;
 mod payload_text;
 mod place;
 mod scope;
@@ -33,6 +34,7 @@ use std::sync::Mutex;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use drumlin::base::waiting;
 
 use failure::Failure;
 use output::{Output, say};
@@ -68,7 +70,7 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     std::panic::set_hook(Box::new(note_panic));
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut out = Output::new();
-        let ended = arguments.command.run(&mut out);
+        let ended = waiting::with_stop(&interrupt::flag(), || arguments.command.run(&mut out));
         // Output written before a failure is still printed.
         let flushed = out.flush().map_err(Failure::from);
         ended.and(flushed)
@@ -77,6 +79,7 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     match ended {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {
+            let failure = if interrupt::flag().check().is_err() { failure.interrupted() } else { failure };
             if let Some(message) = failure.message() {
                 say(message);
             }

@@ -37,9 +37,10 @@ pub struct ImportNodes {
 impl ImportNodes {
     /// Puts the nodes and reports how many.
     pub fn run(self, out: &mut Output) -> Outcome {
-        let (mut lines, name): (Box<dyn BufRead>, _) = match files::is_stdin(&self.file) {
-            true => (Box::new(std::io::stdin().lock()), "standard input".to_owned()),
-            false => (Box::new(BufReader::new(files::open(&self.file)?.0)), self.file.display().to_string()),
+        let name = files::name(&self.file);
+        let mut lines: Box<dyn BufRead> = match files::stream(&self.file)? {
+            Some(stream) => Box::new(BufReader::new(stream)),
+            None => Box::new(BufReader::new(files::open(&self.file)?.0)),
         };
         let under = self.under.as_ref().map(|under| under.trim_end_matches('/'));
         let store = self.place.create()?;

@@ -43,10 +43,12 @@ enum Origin {
 impl Input {
     /// Opens `place`, or standard input if it is `-`.
     pub fn open(place: &Path) -> Result<Self> {
-        let (file, bytes) = if files::is_stdin(place) {
-            (files::stdin().map_err(|e| files::failed(place, &e))?, None)
-        } else {
-            files::open(place)?
+        let (file, bytes): (Box<dyn Read>, _) = match files::stream(place)? {
+            Some(stream) => (Box::new(stream), None),
+            None => {
+                let (file, bytes) = files::open(place)?;
+                (Box::new(file), bytes)
+            }
         };
         let taken = Arc::default();
         let origin = match bytes {

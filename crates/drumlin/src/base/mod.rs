@@ -23,6 +23,7 @@ mod span;
 mod text;
 mod threads;
 mod varint;
+pub mod waiting;
 mod warning;
 
 pub use checksum::{checksum, checksum_append, checksum_at};
@@ -36,7 +37,7 @@ pub use memo::Memo;
 pub use metrics::{BUCKETS, Counter, Histogram, Metrics, Request};
 pub use panic::caught;
 pub use patience::Patience;
-pub use pool::Pool;
+pub use pool::{Pool, THREADS_MAX, check_threads};
 pub use progress::{Cancel, Meter, Progress, Task};
 pub(crate) use span::span;
 pub use text::{clip, from_hex, to_hex};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Env, Result};
+use super::{Env, Result, waiting};
 
 /// The first pause is at most this long.
 const FIRST_MICROS: u64 = 50_000;
@@ -30,7 +30,7 @@ impl Patience {
         self.spent
     }
 
-    /// Pauses before another try; returns `false` at once if the budget is used up.
+    /// Pauses before another try; returns `false` at once if the budget is used up, `Cancelled` if the call is to stop.
     pub fn pause(&mut self, env: &Env) -> Result<bool> {
         self.pause_at_most(env, LONGEST_MICROS)
     }
@@ -45,7 +45,7 @@ impl Patience {
         self.spent += pause;
         self.next = (self.next * 2).min(LONGEST_MICROS);
         env.metrics.pauses.add(1);
-        env.clock.pause(Duration::from_micros(pause));
+        waiting::pause(&*env.clock, Duration::from_micros(pause))?;
         Ok(true)
     }
 }

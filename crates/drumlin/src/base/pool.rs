@@ -2,6 +2,7 @@
 //!
 //! A task never blocks on its own pool: [`Pool::map`] called from a pool thread runs its items by work stealing,
 //! so a pool of one thread always finishes. A task that panics gives an error of kind `Internal`; the others continue.
+//! Tasks work for the call that gave them (`base::waiting`): once that is to stop, none of its tasks begins.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +10,19 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
+use super::waiting::{self, Context};
 use super::{Error, Result, caught};
+
+/// More threads than this are taken for a mistake.
+pub const THREADS_MAX: usize = 1024;
+
+/// Fails if `threads`, the value of the option `name`, are too many.
+pub fn check_threads(name: &str, threads: usize) -> Result<()> {
+    match threads > THREADS_MAX {
+        true => Err(Error::invalid(format!("{name} is {threads}; expected at most {THREADS_MAX}"))),
+        false => Ok(()),
+    }
+}
 
 /// A shared pool of CPU threads.
 #[derive(Clone)]
@@ -18,8 +31,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of `threads` threads; 0 means one per core.
+    /// A pool of `threads` threads; 0 means one per core. `InvalidArgument` if there are more than [`THREADS_MAX`].
     pub fn new(threads: usize) -> Result<Self> {
+        check_threads("cpu_threads", threads)?;
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("drumlin-cpu-{i}"))
@@ -41,8 +55,22 @@ impl Pool {
         if items.len() == 1 {
             return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
-        let work = |item| caught(|| work(item));
-        self.threads.install(|| items.into_par_iter().map(work).collect::<Vec<_>>()).into_iter().collect()
+        let context = Context::current();
+        let work = |item| {
+            context.check()?;
+            context.run(|| caught(|| work(item)))
+        };
+        let run = || items.into_par_iter().map(work).collect::<Vec<_>>();
+        if !context.can_stop() || self.threads.current_thread_index().is_some() {
+            return self.threads.install(run).into_iter().collect();
+        }
+        // The tasks end by themselves, and only this thread may see that they are to.
+        let done = self.threads.in_place_scope(|scope| {
+            let (sender, receiver) = sync_channel(1);
+            scope.spawn(move |_| drop(sender.send(run())));
+            waiting::finish(&receiver)
+        });
+        done.map_err(|_| died())?.into_iter().collect()
     }
 
     /// A pipeline: `items` are pulled on the calling thread, `work` runs on the pool, and `sink` takes the results on
@@ -58,14 +86,14 @@ impl Pool {
         mut sink: impl FnMut(U) -> Result<()>,
     ) -> Result<()> {
         assert!(self.threads.current_thread_index().is_none(), "a pool thread must not wait for its own pool");
-        let work = &work;
+        let (work, context) = (&work, &Context::current());
         self.threads.in_place_scope(|scope| {
             let mut running: VecDeque<(u64, Receiver<Result<U>>)> = VecDeque::new();
             let mut under_way = 0;
             let mut finish = |running: &mut VecDeque<(u64, Receiver<Result<U>>)>, under_way: &mut u64| {
                 let (weight, receiver) = running.pop_front().expect("called while something runs");
                 *under_way -= weight;
-                sink(receiver.recv().map_err(|_| Error::closed("a task of the CPU pool died"))??)
+                sink(waiting::receive(&receiver)?.map_err(|_| died())??)
             };
             for item in items {
                 let item = item?;
@@ -75,7 +103,7 @@ impl Pool {
                 }
                 let (sender, receiver) = sync_channel(1);
                 // The receiver is gone if an earlier item failed.
-                scope.spawn(move |_| drop(sender.send(caught(|| work(item)))));
+                scope.spawn(move |_| drop(sender.send(context.run(|| caught(|| work(item))))));
                 running.push_back((weight, receiver));
                 under_way += weight;
             }
@@ -91,22 +119,29 @@ impl Pool {
         if items.len() == 1 {
             return items.into_iter().for_each(work);
         }
-        self.threads.install(|| items.into_par_iter().for_each(work));
+        let context = Context::current();
+        self.threads.install(|| items.into_par_iter().for_each(|item| context.run(|| work(item))));
     }
 
     /// Runs `here` on the calling thread while `beside` runs on one of the pool; returns the result of `here` once both
     /// have ended.
     pub fn beside<T>(&self, here: impl FnOnce() -> T, beside: impl FnOnce() + Send) -> T {
         self.threads.in_place_scope(|scope| {
-            scope.spawn(move |_| beside());
+            let context = Context::current();
+            scope.spawn(move |_| context.run(beside));
             here()
         })
     }
 
     /// Runs `work` on a thread of the pool, without waiting for it.
     pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        self.threads.spawn(work);
+        let context = Context::current();
+        self.threads.spawn(move || context.run(work));
     }
+}
+
+fn died() -> Error {
+    Error::closed("a task of the CPU pool died")
 }
 
 #[cfg(test)]

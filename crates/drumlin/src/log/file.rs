@@ -16,7 +16,7 @@ use super::mark::Mark;
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
-use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
+use crate::storage::{Access, ClosedFile, Disk, DiskFile, DiskFolder, Rename, names};
 
 /// The length of a record is stored in 32 bits.
 pub const ENTRY_BYTES_MAX: u64 = (4 << 30) - (4 << 10);
@@ -393,15 +393,17 @@ impl Tail {
     }
 }
 
-/// A segment under its temporary name.
-struct NewSegment {
+/// A segment under its temporary name. Once it is there, nothing needs to be opened to give it its final one.
+struct NewSegment<'a> {
+    folder: Box<dyn DiskFolder + 'a>,
     temporary: String,
     name: String,
     file: Box<dyn DiskFile>,
 }
 
 /// Writes a segment that holds a header only, under a temporary name.
-fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<NewSegment> {
+fn prepare_segment<'a>(disk: &'a dyn Disk, header: &Header) -> Result<NewSegment<'a>> {
+    let folder = disk.folder(names::LOG)?;
     let name = names::log_segment(header.first);
     let temporary = names::temporary_segment(&name);
     let file = match disk.create(&temporary) {
@@ -415,15 +417,16 @@ fn prepare_segment(disk: &dyn Disk, header: &Header) -> Result<NewSegment> {
     if !planted(Bug::SkipLogHeaderSync) {
         file.sync()?;
     }
-    Ok(NewSegment { temporary, name, file })
+    Ok(NewSegment { folder, temporary, name, file })
 }
 
-impl NewSegment {
+impl NewSegment<'_> {
     /// Gives it its final name, durably.
     fn publish(self, disk: &dyn Disk) -> Result<(String, Box<dyn DiskFile>)> {
-        disk.rename(&self.temporary, &self.name, Rename::Replace)?;
+        let within = |name: &str| name.trim_start_matches(names::LOG).trim_start_matches('/').to_owned();
+        self.folder.rename(&within(&self.temporary), &within(&self.name), Rename::Replace)?;
         if !planted(Bug::SkipLogNameSync) {
-            disk.sync_dir(names::LOG)?;
+            self.folder.sync()?;
         }
         // Opened again, so that errors show the file's new name; if that fails, the old handle is used.
         let file = disk.open(&self.name, Access::Write).unwrap_or(self.file);

@@ -6,6 +6,7 @@
 //! object is read: the entry's id is there, or it is not, or the same bytes are put again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -14,6 +15,7 @@ use super::root::{self, EntryStatus, Root};
 use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use crate::base::planted::{Bug, planted};
+use crate::base::waiting::{self, Exclusive};
 use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
 use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};
 
@@ -28,16 +30,26 @@ pub struct ObjectLog {
     env: Env,
     /// How long a commit waits for the bucket, in microseconds.
     retry: u64,
-    tail: Mutex<Tail>,
+    /// Held while the bucket is waited for.
+    tail: Exclusive<Tail>,
+    /// What of it is asked for without waiting.
+    seen: Arc<Seen>,
+}
+
+/// What of the log is known without waiting for the bucket.
+struct Seen {
+    /// The root as last seen.
+    root: Mutex<Arc<Root>>,
+    /// The last entry that the owner knows.
+    known: AtomicU64,
+    poisoned: AtomicBool,
 }
 
 struct Tail {
     /// The root as last seen, and its tag.
     root: Arc<Root>,
     tag: Tag,
-    /// The last entry that the owner knows.
-    known: Seq,
-    poisoned: bool,
+    seen: Arc<Seen>,
     turns: Turns,
     /// The pauses left to the current commit.
     patience: Patience,
@@ -45,12 +57,23 @@ struct Tail {
 
 impl Tail {
     fn new(root: Root, tag: Tag, known: Seq, retry: u64) -> Self {
-        let (turns, patience) = (Turns::default(), Patience::new(retry));
-        Self { root: Arc::new(root), tag, known, poisoned: false, turns, patience }
+        let (root, turns, patience) = (Arc::new(root), Turns::default(), Patience::new(retry));
+        let (known, poisoned) = (AtomicU64::new(known.0), AtomicBool::new(false));
+        let seen = Arc::new(Seen { root: Mutex::new(root.clone()), known, poisoned });
+        Self { root, tag, seen, turns, patience }
+    }
+
+    /// The last entry that the owner knows.
+    fn known(&self) -> Seq {
+        Seq(self.seen.known.load(Ordering::SeqCst))
+    }
+
+    fn knows(&self, last: Seq) {
+        self.seen.known.store(last.0, Ordering::SeqCst);
     }
 
     fn check(&self) -> Result<()> {
-        match self.poisoned {
+        match self.seen.poisoned.load(Ordering::SeqCst) {
             true => Err(Error::closed("the commit log is closed: open the store again")),
             false => Ok(()),
         }
@@ -58,6 +81,7 @@ impl Tail {
 
     fn see(&mut self, root: Root, tag: Tag) {
         self.root = Arc::new(root);
+        *self.seen.root.lock() = self.root.clone();
         self.tag = tag;
     }
 }
@@ -86,23 +110,26 @@ impl ObjectLog {
                 Err(_) => return Err(e),
             },
         };
+        Ok(Self::of(storage, env, retry, root, tag))
+    }
+
+    fn of(storage: Arc<dyn Storage>, env: Env, retry: u64, root: Root, tag: Tag) -> Self {
         let known = root.seq;
-        let tail = Mutex::new(Tail::new(root, tag, known, retry));
-        Ok(Self { storage, env, retry, tail })
+        let tail = Tail::new(root, tag, known, retry);
+        let seen = tail.seen.clone();
+        Self { storage, env, retry, tail: Exclusive::new("a call that waits for the log", tail), seen }
     }
 
     /// Opens a log; `NotFound` if there is none.
     pub fn open(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<(Self, Opened)> {
         let (root, tag, opened) = read_all(&*storage, &env.pool)?;
-        let known = root.seq;
-        let tail = Mutex::new(Tail::new(root, tag, known, retry));
-        Ok((Self { storage, env, retry, tail }, opened))
+        Ok((Self::of(storage, env, retry, root, tag), opened))
     }
 
     /// The entries that the owner does not know yet; they count as known from now on. If something that the root names is
     /// gone, the root is read again.
     fn news(&self, tail: &mut Tail) -> Result<Option<News>> {
-        if tail.root.seq < tail.known
+        if tail.root.seq < tail.known()
             && let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))?
         {
             // The owner knows a later part of the log than was seen here.
@@ -110,14 +137,14 @@ impl ObjectLog {
         }
         for look in 0..LOOKS {
             let root = tail.root.clone();
-            if root.seq <= tail.known {
+            if root.seq <= tail.known() {
                 return Ok(None);
             }
-            let reaches = root.base.is_none_or(|base| base.seq <= tail.known);
-            let after = if reaches { tail.known } else { Seq(0) };
+            let reaches = root.base.is_none_or(|base| base.seq <= tail.known());
+            let after = if reaches { tail.known() } else { Seq(0) };
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
                 Ok(entries) => {
-                    tail.known = root.seq;
+                    tail.knows(root.seq);
                     return Ok(Some(match reaches {
                         true => News::Entries(entries),
                         false => News::All(Opened { base: root.base, entries }),
@@ -133,16 +160,17 @@ impl ObjectLog {
         Err(Error::unavailable("the log is cut faster than it can be read"))
     }
 
-    /// Moves the entries that the root itself holds to a chunk if they are large.
-    fn spill(&self, root: &mut Root) -> Result<()> {
+    /// Moves the entries that the root itself holds to a chunk if they are large; returns its name.
+    fn spill(&self, root: &mut Root) -> Result<Option<String>> {
         if root.inline_bytes() <= INLINE_BYTES_MAX {
-            return Ok(());
+            return Ok(None);
         }
         let (chunk, bytes) = root::encode_chunk(&root.entries, self.env.entropy.next()?)?;
         self.storage.put(&chunk.name(), &[bytes.into()], WriteMode::Once)?;
+        let name = chunk.name();
         root.chunks.push(chunk);
         root.entries.clear();
-        Ok(())
+        Ok(Some(name))
     }
 
     /// What the log says about an entry that is not among the newest.
@@ -166,8 +194,22 @@ impl ObjectLog {
     /// bytes are put again, because only one of all those puts can meet its condition.
     fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
         next.check()?;
-        let bytes = [Bytes::from(next.encode()?)];
         let mut doubtful = false;
+        self.try_replace(tail, next, added, &mut doubtful).map_err(|e| match e.kind() {
+            // The call was stopped after a put that may have been done.
+            ErrorKind::Cancelled if doubtful => given_up(true, added, &e),
+            _ => e,
+        })
+    }
+
+    fn try_replace(
+        &self,
+        tail: &mut Tail,
+        next: Root,
+        added: Option<(Seq, EntryId)>,
+        doubtful: &mut bool,
+    ) -> Result<bool> {
+        let bytes = [Bytes::from(next.encode()?)];
         loop {
             let begun = self.env.clock.now();
             let error = match self.put(tail, &bytes) {
@@ -182,25 +224,29 @@ impl ObjectLog {
                 return Err(Error::unavailable(error.message()));
             }
             let (lost, unknown) = (error.kind() == ErrorKind::Conflict, error.kind() == ErrorKind::InDoubt);
-            doubtful |= unknown;
+            *doubtful |= unknown;
             // A network may have repeated the request; a folder has looked before it did anything.
-            let refused = lost && !doubtful && !self.storage.is_remote() && !planted(Bug::DoubtRefusals);
+            let refused = lost && !*doubtful && !self.storage.is_remote() && !planted(Bug::DoubtRefusals);
             if lost {
-                self.env.clock.pause(tail.turns.lost(self.env.entropy.next()?));
+                let time = tail.turns.lost(self.env.entropy.next()?);
+                waiting::pause(&*self.env.clock, time).map_err(|e| match self.storage.is_remote() {
+                    true => given_up(true, added, &e),
+                    false => e,
+                })?;
             } else if !unknown {
-                if !doubtful && !error.is_throttled() {
+                if !*doubtful && !error.is_throttled() {
                     return Err(error);
                 }
                 if !self.wait(tail, error.is_throttled())? {
-                    return Err(given_up(doubtful, added, &error));
+                    return Err(given_up(*doubtful, added, &error));
                 }
             }
             // It may be there even if the condition failed: an earlier try of the same put may have succeeded.
             let seen = loop {
                 match read_root(&*self.storage, Some(&tail.tag)) {
                     Err(e) if e.kind() == ErrorKind::Unavailable && self.wait(tail, false)? => {}
-                    Err(e) if e.kind() == ErrorKind::NotFound && !doubtful => return Err(e),
-                    Err(e) if lost || doubtful => {
+                    Err(e) if e.kind() == ErrorKind::NotFound && !*doubtful => return Err(e),
+                    Err(e) if lost || *doubtful => {
                         return Err(given_up(true, added, &error.context(format!("{}, and before", e.message()))));
                     }
                     other => break other?,
@@ -211,7 +257,7 @@ impl ObjectLog {
                     return Ok(false);
                 }
                 if (lost || unknown) && !self.wait(tail, false)? {
-                    return Err(given_up(doubtful, added, &error));
+                    return Err(given_up(*doubtful, added, &error));
                 }
                 continue;
             };
@@ -276,7 +322,7 @@ impl ObjectLog {
         let (now, random) = (self.env.clock.now(), self.env.entropy.next()?);
         let pause = tail.turns.begin(tail.root.seq, now, random);
         if !pause.is_zero() && !planted(Bug::NoTurns) {
-            self.env.clock.pause(pause);
+            waiting::pause(&*self.env.clock, pause)?;
             if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
                 tail.see(root, tag);
                 if let Some(news) = self.news(tail)? {
@@ -285,11 +331,18 @@ impl ObjectLog {
                 }
             }
         }
-        assert_eq!(entry.seq, tail.known.next(), "entries are numbered without gaps");
+        assert_eq!(entry.seq, tail.known().next(), "entries are numbered without gaps");
         let mut next = tail.root.with(entry);
-        self.spill(&mut next)?;
-        if self.replace(tail, next, Some((entry.seq, entry.id)))? {
-            tail.known = entry.seq;
+        let chunk = self.spill(&mut next)?;
+        let replaced = self.replace(tail, next, Some((entry.seq, entry.id)));
+        // A root that was refused for good names nothing. Whether one was made that is in doubt, an audit sees later.
+        if let Some(chunk) = chunk
+            && replaced.as_ref().map_or_else(|e| e.kind() != ErrorKind::InDoubt, |done| !done)
+        {
+            self.storage.delete_many(&[chunk]);
+        }
+        if replaced? {
+            tail.knows(entry.seq);
             return Ok(Appended::Done);
         }
         match self.news(tail)? {
@@ -354,7 +407,7 @@ fn read_all(storage: &dyn Storage, pool: &Pool) -> Result<(Root, Tag, Opened)> {
 
 impl CommitLog for ObjectLog {
     fn append(&self, entry: &Entry, _: Durable) -> Result<Appended> {
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail.lock()?;
         tail.check()?;
         let added = self.add(&mut tail, entry);
         match &added {
@@ -367,7 +420,7 @@ impl CommitLog for ObjectLog {
     }
 
     fn refresh(&self) -> Result<Option<News>> {
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail.lock()?;
         tail.check()?;
         if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
             tail.see(root, tag);
@@ -376,19 +429,19 @@ impl CommitLog for ObjectLog {
     }
 
     fn knows(&self, last: Seq) {
-        self.tail.lock().known = last;
+        self.seen.known.store(last.0, Ordering::SeqCst);
     }
 
     fn read_after(&self, after: Seq) -> Result<Opened> {
         let mut looks = 0;
         loop {
-            let root = self.tail.lock().root.clone();
+            let root = self.seen.root.lock().clone();
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
                 Ok(entries) => return Ok(Opened { base: root.base, entries }),
                 Err(e) if e.kind() == ErrorKind::NotFound && looks < LOOKS => looks += 1,
                 Err(e) => return Err(damaged(e)),
             }
-            let mut tail = self.tail.lock();
+            let mut tail = self.tail.lock()?;
             if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
                 tail.see(root, tag);
             }
@@ -404,7 +457,7 @@ impl CommitLog for ObjectLog {
     }
 
     fn rebase(&self, before: Option<Base>, base: Base, _: u64) -> Result<bool> {
-        let mut tail = self.tail.lock();
+        let mut tail = self.tail.lock()?;
         tail.check()?;
         loop {
             // Never go back: entries between the two are no longer in the log.
@@ -433,20 +486,20 @@ impl CommitLog for ObjectLog {
     }
 
     fn close(&self) -> Result<()> {
-        self.tail.lock().poisoned = true;
+        self.poison();
         Ok(())
     }
 
     fn poison(&self) {
-        self.tail.lock().poisoned = true;
+        self.seen.poisoned.store(true, Ordering::SeqCst);
     }
 
     fn bytes(&self) -> u64 {
-        self.tail.lock().root.bytes()
+        self.seen.root.lock().bytes()
     }
 
     fn base(&self) -> Option<Base> {
-        self.tail.lock().root.base
+        self.seen.root.lock().base
     }
 
     fn is_shared(&self) -> bool {
@@ -454,7 +507,7 @@ impl CommitLog for ObjectLog {
     }
 
     fn referred(&self) -> Option<Referred> {
-        let root = self.tail.lock().root.clone();
+        let root = self.seen.root.lock().clone();
         let chunks = root.chunks.iter().map(root::Chunk::name).collect();
         Some(Referred { last: root.seq, base: root.base, chunks })
     }

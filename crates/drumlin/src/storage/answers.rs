@@ -4,11 +4,15 @@
 //! the services document as such; any other leaves it open.
 //!
 //! ```text
-//! not done, the condition fails    412; 409; 404 to a put on a tag
-//! not done, too many requests      429 (all); 503 with code SlowDown (S3) or ServerBusy (Azure)
+//! not done, the condition fails    412; 409 of Azure and of services without codes; 404 to a put on a tag
+//! not done, try again              429 (all); 503 with code SlowDown (S3) or ServerBusy (Azure); 409 with code OperationAborted
+//!                                  or ConditionalRequestConflict (S3); 400 with code RequestTimeout (S3): the body came too slowly
 //! not done, refused for good       any other 4xx but 408; no connection could be made
 //! open                             5xx otherwise, 408, timeouts, connections that break, answers that make no sense
 //! ```
+//!
+//! A 501, or the code NotImplemented, says that the service does not have what a store needs (`Unsupported`). Of a plain put, a
+//! 409 is never that something exists: the service is busy with the same object.
 //!
 //! A 503 without one of those codes is open: gateways send it for a server that has accepted the request and not answered,
 //! and MinIO's SlowDownWrite says that too few of its disks have written.
@@ -25,8 +29,8 @@ const SECRET_BYTES_MIN: usize = 6;
 /// Why a request was certainly not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// There were too many requests.
-    Throttled,
+    /// The service was busy: the same request may succeed later.
+    Busy,
     /// It would be refused again.
     Denied,
 }
@@ -61,14 +65,27 @@ fn refusal(e: &object_store::Error) -> Option<Refusal> {
         source = inner.source();
     }
     let text = texts(e);
-    let busy = ["SlowDown", "ServerBusy"].iter().any(|code| text.contains(&format!("<Code>{code}</Code>")));
+    let says = |codes: &[&str]| codes.iter().any(|code| text.contains(&format!("<Code>{code}</Code>")));
     match status(&text)? {
-        429 => Some(Refusal::Throttled),
-        503 if busy => Some(Refusal::Throttled),
+        429 => Some(Refusal::Busy),
+        503 if says(&["SlowDown", "ServerBusy"]) => Some(Refusal::Busy),
+        409 if says(&["OperationAborted", "ConditionalRequestConflict"]) => Some(Refusal::Busy),
+        400 if says(&["RequestTimeout"]) => Some(Refusal::Busy),
+        501 => Some(Refusal::Denied),
         408 | 409 | 412 => None,
         400..=499 => Some(Refusal::Denied),
         _ => None,
     }
+}
+
+/// Whether the service asks for the same request once more, which the client does not do.
+pub fn asks_again(e: &object_store::Error) -> bool {
+    refusal(e) == Some(Refusal::Busy) && matches!(status(&texts(e)), Some(400 | 409))
+}
+
+/// Whether a put without a condition met another one of the same object.
+pub fn met_another(e: &object_store::Error) -> bool {
+    status(&texts(e)) == Some(409)
 }
 
 /// Whether an answer began, so that the client did not retry, and its body broke off or made no sense.
@@ -102,6 +119,7 @@ pub fn ends_before(e: &object_store::Error) -> bool {
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
     match told.kind() {
+        _ if told.is_throttled() => told,
         ErrorKind::Conflict | ErrorKind::AlreadyExists => Error::conflict(told.message()),
         ErrorKind::Unsupported => told,
         _ if refusal(e).is_some() => told,
@@ -111,7 +129,9 @@ pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Err
 
 /// The meaning of an error of the client.
 pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
+    let missing = ["non-2xx status code: 501", "<Code>NotImplemented</Code>"];
     let kind = match e {
+        _ if missing.iter().any(|words| texts(e).contains(words)) => ErrorKind::Unsupported,
         object_store::Error::NotFound { .. } => ErrorKind::NotFound,
         object_store::Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
         object_store::Error::Precondition { .. } => ErrorKind::Conflict,
@@ -128,7 +148,7 @@ pub fn error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
         source = inner.source();
     }
     let message = redact(secrets, &message);
-    if refusal(e) == Some(Refusal::Throttled) { Error::throttled(message) } else { Error::new(kind, message) }
+    if refusal(e) == Some(Refusal::Busy) { Error::throttled(message) } else { Error::new(kind, message) }
 }
 
 /// Values that must not appear in messages: those of options and environment variables whose names say so.
@@ -145,12 +165,14 @@ pub fn secrets(options: &BTreeMap<String, String>) -> Vec<String> {
     secrets
 }
 
-/// A message without secrets, and without what follows the `?` of an address, which may be a signature.
+/// A message without secrets, without names and passwords in addresses, and without what follows the `?` of an address, which
+/// may be a signature.
 pub fn redact(secrets: &[String], message: &str) -> String {
     let mut told = message.to_owned();
     for secret in secrets {
         told = told.replace(secret.as_str(), "***");
     }
+    let told = without_users(&told);
     let mut out = String::with_capacity(told.len());
     let mut rest = told.as_str();
     while let Some(at) = rest.find('?') {
@@ -165,6 +187,27 @@ pub fn redact(secrets: &[String], message: &str) -> String {
                 rest = &after[1..];
             }
         }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Text whose addresses (`http://name:password@host`) name nobody.
+fn without_users(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        // A password may hold anything that does not end an address; the last `@` before a host's end is the one that counts.
+        let end = after.find(|c: char| c.is_whitespace() || "/?#\"'<>()".contains(c)).unwrap_or(after.len());
+        rest = match after[..end].rfind('@') {
+            Some(user) => {
+                out.push_str("***");
+                &after[user..]
+            }
+            None => after,
+        };
     }
     out.push_str(rest);
     out
@@ -190,5 +233,12 @@ mod tests {
         let hidden = secrets(&options);
         let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
         assert_eq!(redact(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
+        for (message, told) in [
+            ("HTTP error at http://me:canary@10.0.0.1:9000/b/root: refused", "HTTP error at http://***@10.0.0.1:9000/b/root: refused"),
+            ("(https://canary@host) and https://a:can@ary@host?x=canary", "(https://***@host) and https://***@host"),
+            ("s3://bucket/a@b, mail me@x.y", "s3://bucket/a@b, mail me@x.y"),
+        ] {
+            assert_eq!(redact(&[], message), told);
+        }
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! What may be done twice is tried again: by the client, and here where the body of an answer breaks off ([`read_again`]). A put
 //! on a condition is sent once, since its own success would fail the condition of the second try: the caller has to look
-//! whether it was done (answers.rs says what an answer means). No message holds a credential.
+//! whether it was done (answers.rs says what an answer means). A call that is to stop waits for no answer: the request is
+//! dropped, whether it was sent or not. No message holds a credential. The client takes what it is given for granted, so addresses
+//! and settings are checked before (settings.rs).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Range;
-use std::str::FromStr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
@@ -25,9 +27,12 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::answers::{broke_off, ends_before, error, put_error, redact, secrets, shortened};
+use super::answers::{
+    asks_again, broke_off, ends_before, error, met_another, put_error, redact, secrets, shortened,
+};
+use super::settings::{check_address, check_settings, settings};
 use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
-use crate::base::{Error, ErrorKind, Result, Timestamp};
+use crate::base::{Error, ErrorKind, Result, Timestamp, check_threads, waiting};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
 /// a few hundred KiB.
@@ -76,24 +81,15 @@ pub fn is_bucket(uri: &str) -> bool {
     })
 }
 
-fn settings<K: FromStr>(options: &BTreeMap<String, String>, known: impl Fn(&str) -> bool) -> Result<Vec<(K, String)>> {
-    let setting = |(name, value): (&String, &String)| match name.to_ascii_lowercase().parse() {
-        Ok(key) => Some(Ok((key, value.clone()))),
-        Err(_) if known(name) => None,
-        Err(_) => Some(Err(Error::invalid(format!("'{name}' is not an option of this kind of bucket")))),
-    };
-    options.iter().filter_map(setting).collect()
-}
-
 fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
     let (scheme, _) = ObjectStoreScheme::parse(url)
         .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
     let cannot = |e: object_store::Error| Error::invalid(redact(&secrets(options), &format!("the bucket: {e}")));
-    let none = |_: &str| false;
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
+            check_settings::<AmazonS3ConfigKey>(options, "AWS_")?;
             let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry);
-            let given = settings::<AmazonS3ConfigKey>(options, none)?;
+            let given = settings::<AmazonS3ConfigKey>(options)?;
             let names_s3 = given.iter().any(|(key, _)| *key == AmazonS3ConfigKey::S3Endpoint);
             for (key, value) in given {
                 // An option takes precedence over the environment's endpoint for S3 alone, which the client would
@@ -113,13 +109,15 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             Arc::new(builder.build().map_err(cannot)?)
         }
         ObjectStoreScheme::GoogleCloudStorage => {
-            let settings = settings::<GoogleConfigKey>(options, none)?.into_iter();
+            check_settings::<GoogleConfigKey>(options, "GOOGLE_")?;
+            let settings = settings::<GoogleConfigKey>(options)?.into_iter();
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
             let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Arc::new(builder.build().map_err(cannot)?)
         }
         ObjectStoreScheme::MicrosoftAzure => {
-            let settings = settings::<AzureConfigKey>(options, none)?.into_iter();
+            check_settings::<AzureConfigKey>(options, "AZURE_")?;
+            let settings = settings::<AzureConfigKey>(options)?.into_iter();
             let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry);
             let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Arc::new(builder.build().map_err(cannot)?)
@@ -134,16 +132,8 @@ impl BucketStorage {
     /// wait for answers.
     pub fn open(uri: &str, options: &BTreeMap<String, String>, io_threads: usize) -> Result<Self> {
         let secrets = Arc::new(secrets(options));
-        let url = Url::parse(uri).map_err(|e| Error::invalid(format!("the address of the bucket: {e}")))?;
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(Error::invalid("credentials do not belong in an address; give them as options"));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(Error::invalid("the address of a bucket ends with its prefix; give settings as options"));
-        }
-        if url.host_str().is_none_or(str::is_empty) {
-            return Err(Error::invalid(format!("'{uri}' names no bucket; expected {}://bucket/prefix", url.scheme())));
-        }
+        check_threads("io_threads", io_threads)?;
+        let url = check_address(uri)?;
         let (_, prefix) = ObjectStoreScheme::parse(&url)
             .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
         // One installed earlier is just as good.
@@ -169,12 +159,16 @@ impl BucketStorage {
         below(&self.prefix, name)
     }
 
-    /// Runs `work` on the I/O threads and waits for it: the caller may be a thread of another runtime.
+    /// Runs `work` on the I/O threads and waits for it: the caller may be a thread of another runtime. `Cancelled` if the call is to
+    /// stop: whether `work` was done is not known.
     fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+        waiting::check()?;
         let (told, answer) = sync_channel(1);
         let runtime = self.runtime.as_ref().expect("there until it is dropped");
-        runtime.spawn(async move { drop(told.send(work.await)) });
-        answer.recv().map_err(|_| Error::unavailable("the request ended without an answer"))
+        let task = runtime.spawn(async move { drop(told.send(AssertUnwindSafe(work).catch_unwind().await)) });
+        let answer = waiting::receive(&answer).inspect_err(|_| task.abort())?;
+        let answer = answer.map_err(|_| Error::unavailable("the request ended without an answer"))?;
+        answer.map_err(|panic| Error::panicked(&*panic))
     }
 
     /// Checks the requested parts of an object against what was received.
@@ -216,12 +210,12 @@ impl BucketStorage {
     }
 }
 
-/// Asks once more, a bounded number of times, where the body of the answer breaks off: the client asks again only until an
-/// answer has begun, and within the body of an object.
-async fn ask_again<T, A: Future<Output = T>>(mut ask: impl FnMut() -> A, broke_off: impl Fn(&T) -> bool) -> T {
+/// Asks once more, a bounded number of times, where `again` says so of an answer: if its body breaks off, since the client asks
+/// again only until an answer has begun, and within the body of an object, or if the service asks for that.
+async fn ask_again<T, A: Future<Output = T>>(mut ask: impl FnMut() -> A, again: impl Fn(&T) -> bool) -> T {
     for tried in 0..TRIES_MAX - 1 {
         let answer = ask().await;
-        if !broke_off(&answer) {
+        if !again(&answer) {
             return answer;
         }
         tokio::time::sleep(PAUSE * (1 << tried)).await;
@@ -233,7 +227,7 @@ async fn read_again<T, R>(read: impl FnMut() -> R) -> object_store::Result<T>
 where
     R: Future<Output = object_store::Result<T>>,
 {
-    ask_again(read, |answer| answer.as_ref().is_err_and(broke_off)).await
+    ask_again(read, |answer| answer.as_ref().is_err_and(|e| broke_off(e) || asks_again(e))).await
 }
 
 /// Ranges that are close together, and follow each other, in requests of at most [`REQUEST_BYTES_MAX`].
@@ -274,7 +268,8 @@ async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Resu
         let owned: Vec<Path> = paths.to_vec();
         client.delete_stream(stream::iter(owned.into_iter().map(Ok)).boxed()).collect::<Vec<_>>()
     };
-    ask_again(delete, |answers| answers.iter().any(|answer| answer.as_ref().is_err_and(broke_off))).await
+    let again = |e: &object_store::Error| broke_off(e) || asks_again(e);
+    ask_again(delete, |answers| answers.iter().any(|answer| answer.as_ref().is_err_and(again))).await
 }
 
 /// Where the object or the folder `name` is; without a name, the folder of all. A part without characters would become one of the
@@ -300,7 +295,8 @@ impl Storage for BucketStorage {
 
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let (client, path) = (self.client.clone(), self.path(name));
-        let head = self.wait(async move { client.head(&path).await })?.map_err(|e| self.error(name, &e))?;
+        let head = self.wait(async move { read_again(|| client.head(&path)).await })?;
+        let head = head.map_err(|e| self.error(name, &e))?;
         Ok(Some(Timestamp(head.last_modified.timestamp_micros())))
     }
 
@@ -349,8 +345,17 @@ impl Storage for BucketStorage {
             WriteMode::Once | WriteMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
             WriteMode::Create => (self.once.clone(), object_store::PutMode::Create),
         };
-        let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
-        put.map(drop).map_err(|e| self.error(name, &e))
+        // A put that was not done may be sent again, whatever its mode.
+        let creates = mode == object_store::PutMode::Create;
+        let again = move |e: &object_store::Error| asks_again(e) || !creates && met_another(e);
+        let put = async move {
+            let put = || client.put_opts(&path, payload.clone(), mode.clone().into());
+            ask_again(put, |answer| answer.as_ref().is_err_and(again)).await
+        };
+        self.wait(put)?.map(drop).map_err(|e| match met_another(&e) && !creates {
+            true => Error::throttled(self.error(name, &e).message()),
+            false => self.error(name, &e),
+        })
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
@@ -378,7 +383,9 @@ impl Storage for BucketStorage {
         let (client, path) = (self.once.clone(), self.path(name));
         let payload = parts.iter().cloned().collect::<PutPayload>();
         let mode = known.map_or(object_store::PutMode::Create, |tag| object_store::PutMode::Update(version(tag)));
-        let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await })?;
+        waiting::check()?;
+        let put = self.wait(async move { client.put_opts(&path, payload, mode.into()).await });
+        let put = put.map_err(|stopped| Error::in_doubt(format!("{name}: {}", stopped.message())))?;
         let put = put.map_err(|e| put_error(&self.secrets, name, &e))?;
         Ok(tag(put.e_tag, put.version))
     }

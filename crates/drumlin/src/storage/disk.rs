@@ -87,6 +87,32 @@ impl DiskFile for ClosedFile {
     }
 }
 
+/// An open folder: its names are changed, and made durable, without opening anything, which may fail once a process has too
+/// many files open.
+pub trait DiskFolder {
+    /// Renames a file within it.
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()>;
+    /// Makes its names durable. After an error nothing may be assumed; do not retry.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A folder that is found again each time.
+struct ByName<'a, D: ?Sized> {
+    disk: &'a D,
+    name: String,
+}
+
+impl<D: Disk + ?Sized> DiskFolder for ByName<'_, D> {
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
+        let full = |name: &str| if self.name.is_empty() { name.to_owned() } else { format!("{}/{name}", self.name) };
+        self.disk.rename(&full(from), &full(to), mode)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.disk.sync_dir(&self.name)
+    }
+}
+
 /// A directory tree.
 pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Makes a new file; `AlreadyExists` if the name is taken.
@@ -105,6 +131,10 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn list(&self, folder: &str) -> Result<Vec<DiskEntry>>;
     /// Makes a folder's names durable.
     fn sync_dir(&self, folder: &str) -> Result<()>;
+    /// Opens a folder; `NotFound` if there is none.
+    fn folder<'a>(&'a self, name: &str) -> Result<Box<dyn DiskFolder + 'a>> {
+        Ok(Box::new(ByName { disk: self, name: name.to_owned() }))
+    }
     /// When a file was last written, by the clock of the system that keeps it; `None` if unknown.
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let _ = name;
@@ -115,11 +145,17 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>>;
     /// Releases what the disk itself holds open. It can no longer be used; open files stay open.
     fn release(&self) {}
-    /// Takes the lock that goes with the file `name`, waiting while another process or handle has it.
+    /// Takes the lock that goes with the file `name`, waiting while another process or handle has it; `Cancelled` if the call is
+    /// to stop.
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>>;
 }
 
 /// The folder that holds `name`; `""` for a name at the root.
 pub(super) fn folder_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// `name` within its folder.
+pub(super) fn last_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, last)| last)
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::disk::{Access, Disk, DiskFile, Rename, folder_of};
+use super::disk::{Access, Disk, DiskFile, DiskFolder, Rename, folder_of, last_of};
 use super::{ObjectMeta, Storage, Tag, WriteMode, names, within};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
@@ -41,8 +41,8 @@ impl FileStorage {
         Self { disk, folders: Mutex::default(), writing: Mutex::default(), poisoned: AtomicBool::new(false) }
     }
 
-    fn sync_folder(&self, folder: &str) -> Result<()> {
-        self.disk.sync_dir(folder).inspect_err(|e| {
+    fn sync_folder(&self, folder: &dyn DiskFolder) -> Result<()> {
+        folder.sync().inspect_err(|e| {
             // If the folder is gone, so are its names.
             self.poisoned.fetch_or(e.kind() != ErrorKind::NotFound, Ordering::SeqCst);
         })
@@ -55,7 +55,7 @@ impl FileStorage {
         self.ensure_folder(folder_of(folder))?;
         self.disk.make_dir(folder)?;
         if !planted(Bug::SkipFolderSync) {
-            self.sync_folder(folder_of(folder))?;
+            self.sync_folder(&*self.disk.folder(folder_of(folder))?)?;
         }
         self.folders.lock().insert(folder.to_owned());
         Ok(())
@@ -68,6 +68,7 @@ impl FileStorage {
         }
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
+        let opened = self.disk.folder(folder)?;
         // Unique even among processes that write the same object.
         let temporary = names::temporary(name, std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed));
         let mode = match mode {
@@ -75,7 +76,8 @@ impl FileStorage {
             WriteMode::Replace => Rename::Replace,
         };
         self.writing.lock().insert(temporary.clone());
-        let written = self.write(&temporary, parts).and_then(|()| self.disk.rename(&temporary, name, mode));
+        let written =
+            self.write(&temporary, parts).and_then(|()| opened.rename(last_of(&temporary), last_of(name), mode));
         if written.is_err() {
             // Best effort: what is left is deleted by a reclaim.
             let _ = self.disk.remove(&temporary);
@@ -85,7 +87,7 @@ impl FileStorage {
         if planted(Bug::SkipObjectNameSync) {
             return Ok(());
         }
-        self.sync_folder(folder)
+        self.sync_folder(&*opened)
     }
 
     fn write(&self, temporary: &str, parts: &[Bytes]) -> Result<()> {

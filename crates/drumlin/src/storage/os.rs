@@ -2,18 +2,23 @@
 //!
 //! Every step from the root down is an `openat` with `O_NOFOLLOW`, so a planted symbolic link is an error, never a
 //! way out of the folder.
+//!
+//! A signal may end any system call early, in the file systems of networks too: every call is made through [`again`], or by
+//! functions of the standard library that do the same.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::RwLock;
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
-use rustix::io::Errno;
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::{Errno, retry_on_intr as again};
 
-use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
-use crate::base::{Error, ErrorKind, Result, Timestamp};
+use super::disk::{Access, Disk, DiskEntry, DiskFile, DiskFolder, Guard, Rename, folder_of, last_of as last};
+use super::lock::LockFile;
+use crate::base::{Error, ErrorKind, Result, Timestamp, waiting};
 
 /// A folder on local disk.
 #[derive(Debug)]
@@ -27,7 +32,7 @@ impl OsDisk {
     /// The folder at `path`, which must exist.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display().to_string();
-        let root = fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let root = again(|| fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()));
         let root = root.map_err(|e| match e {
             Errno::NOENT => Error::not_found(format!("the folder {shown} does not exist")),
             Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or is below one; a store is a folder")),
@@ -44,13 +49,9 @@ impl OsDisk {
 
     /// What identifies this folder: its device and inode.
     pub fn id(&self) -> Result<(u64, u64)> {
-        let stat = fs::fstat(self.folder("")?).map_err(|e| self.failed("look at", "", e))?;
+        let folder = self.walk("", "")?;
+        let stat = again(|| fs::fstat(&folder)).map_err(|e| self.failed("look at", "", e))?;
         Ok((stat.st_dev, stat.st_ino))
-    }
-
-    /// Walks to `folder` without following links.
-    fn folder(&self, folder: &str) -> Result<OwnedFd> {
-        self.walk(folder, folder)
     }
 
     /// Walks to the folder of `name`. If it is missing, so is `name`, which the error then names.
@@ -66,7 +67,8 @@ impl OsDisk {
         drop(root);
         for part in folder.split('/').filter(|part| !part.is_empty()) {
             let named = |e: Errno| if e == Errno::NOENT { wanted } else { folder };
-            at = fs::openat(&at, part, flags, Mode::empty()).map_err(|e| self.failed("open", named(e), e))?;
+            at = again(|| fs::openat(&at, part, flags, Mode::empty()))
+                .map_err(|e| self.failed("open", named(e), e))?;
         }
         Ok(at)
     }
@@ -75,9 +77,15 @@ impl OsDisk {
     fn file(&self, name: &str, flags: OFlags) -> Result<OsFile> {
         let folder = self.folder_above(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = fs::openat(&folder, last(name), flags, Mode::from_raw_mode(0o666))
+        let fd = again(|| fs::openat(&folder, last(name), flags, Mode::from_raw_mode(0o666)))
             .map_err(|e| self.failed("open", name, e))?;
         Ok(OsFile { file: File::from(fd), name: self.path.join(name).display().to_string() })
+    }
+
+    /// Opens the file of a lock; does not take it.
+    fn lock_file(&self, name: &str) -> Result<LockFile> {
+        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?.file;
+        LockFile::new(file).map_err(|e| self.io("measure", name, &e))
     }
 
     fn failed(&self, verb: &str, name: &str, errno: Errno) -> Error {
@@ -89,10 +97,15 @@ impl OsDisk {
     }
 }
 
+/// The names in a folder. A list that a signal interrupted begins again: what is left of it would look complete.
+fn names_in(folder: &OwnedFd) -> rustix::io::Result<Vec<CString>> {
+    again(|| fs::Dir::read_from(folder)?.map(|entry| Ok(entry?.file_name().to_owned())).collect())
+}
+
 /// Makes a folder, and those above it, durably.
 fn make_folder(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let make = || fs::mkdir(path, Mode::from_raw_mode(0o777));
+    let make = || again(|| fs::mkdir(path, Mode::from_raw_mode(0o777)));
     let made = match make() {
         Err(Errno::NOENT) => make_folder(parent).map(|()| make()),
         made => Ok(made),
@@ -105,13 +118,34 @@ fn make_folder(path: &Path) -> Result<()> {
         }
         Err(e) => return Err(failed("create", &path.display().to_string(), e)),
     }
-    fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .and_then(fs::fsync)
+    again(|| fs::open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()))
+        .and_then(|folder| again(|| fs::fsync(&folder)))
         .map_err(|e| failed("sync the folder above", &path.display().to_string(), e))
 }
 
-fn last(name: &str) -> &str {
-    name.rsplit_once('/').map_or(name, |(_, last)| last)
+/// Renames a file. One that a signal interrupted may have been done: then the old name is gone.
+fn renamed(from: (BorrowedFd<'_>, &str), to: (BorrowedFd<'_>, &str), mode: Rename) -> rustix::io::Result<()> {
+    let flags = match mode {
+        Rename::Keep => RenameFlags::NOREPLACE,
+        Rename::Replace => RenameFlags::empty(),
+    };
+    let mut interrupted = false;
+    loop {
+        let renamed = match fs::renameat_with(from.0, from.1, to.0, to.1, flags) {
+            // Not every file system can rename without replacing the target: link a second name then, which never
+            // replaces one.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if mode == Rename::Keep => {
+                again(|| fs::linkat(from.0, from.1, to.0, to.1, AtFlags::empty()))
+                    .and_then(|()| again(|| fs::unlinkat(from.0, from.1, AtFlags::empty())))
+            }
+            other => other,
+        };
+        match renamed {
+            Err(Errno::INTR) => interrupted = true,
+            Err(Errno::NOENT) if interrupted => return Ok(()),
+            done => return done,
+        }
+    }
 }
 
 fn failed(verb: &str, name: &str, errno: Errno) -> Error {
@@ -172,20 +206,22 @@ impl DiskFile for OsFile {
     }
 }
 
-struct OsLock {
-    file: File,
-    process: u32,
+/// A folder that is open.
+struct OsFolder<'a> {
+    disk: &'a OsDisk,
+    name: String,
+    fd: OwnedFd,
 }
 
-impl Guard for OsLock {}
+impl DiskFolder for OsFolder<'_> {
+    fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
+        let within = |name: &str| format!("{}{}{name}", self.name, if self.name.is_empty() { "" } else { "/" });
+        renamed((self.fd.as_fd(), from), (self.fd.as_fd(), to), mode)
+            .map_err(|e| self.disk.failed("rename to", &within(to), e))
+    }
 
-impl Drop for OsLock {
-    fn drop(&mut self) {
-        // Closing alone would leave the lock with a child that was forked since; and a child that drops its copy must
-        // not release its parent's lock. If unlocking fails, closing has to suffice.
-        if self.process == std::process::id() {
-            let _ = self.file.unlock();
-        }
+    fn sync(&self) -> Result<()> {
+        again(|| fs::fsync(&self.fd)).map_err(|e| self.disk.failed("sync", &self.name, e))
     }
 }
 
@@ -204,25 +240,12 @@ impl Disk for OsDisk {
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         let (old, new) = (self.folder_above(from)?, self.folder_above(to)?);
-        let flags = match mode {
-            Rename::Keep => RenameFlags::NOREPLACE,
-            Rename::Replace => RenameFlags::empty(),
-        };
-        let renamed = match fs::renameat_with(&old, last(from), &new, last(to), flags) {
-            // Not every file system can rename without replacing the target: link a second name then, which never
-            // replaces one.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if mode == Rename::Keep => {
-                fs::linkat(&old, last(from), &new, last(to), AtFlags::empty())
-                    .and_then(|()| fs::unlinkat(&old, last(from), AtFlags::empty()))
-            }
-            other => other,
-        };
-        renamed.map_err(|e| self.failed("rename to", to, e))
+        renamed((old.as_fd(), last(from)), (new.as_fd(), last(to)), mode).map_err(|e| self.failed("rename to", to, e))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
         let folder = self.folder_above(name)?;
-        fs::unlinkat(&folder, last(name), AtFlags::empty()).map_err(|e| self.failed("remove", name, e))
+        again(|| fs::unlinkat(&folder, last(name), AtFlags::empty())).map_err(|e| self.failed("remove", name, e))
     }
 
     fn make_dir(&self, name: &str) -> Result<()> {
@@ -230,7 +253,7 @@ impl Disk for OsDisk {
             return Ok(());
         }
         let folder = self.folder_above(name)?;
-        match fs::mkdirat(&folder, last(name), Mode::from_raw_mode(0o777)) {
+        match again(|| fs::mkdirat(&folder, last(name), Mode::from_raw_mode(0o777))) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
             Err(e) => Err(self.failed("create", name, e)),
         }
@@ -238,27 +261,26 @@ impl Disk for OsDisk {
 
     fn remove_dir(&self, name: &str) -> Result<()> {
         let folder = self.folder_above(name)?;
-        fs::unlinkat(&folder, last(name), AtFlags::REMOVEDIR).map_err(|e| self.failed("remove", name, e))
+        again(|| fs::unlinkat(&folder, last(name), AtFlags::REMOVEDIR)).map_err(|e| self.failed("remove", name, e))
     }
 
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let folder = self.folder_above(name)?;
-        let stat = fs::statat(&folder, last(name), AtFlags::SYMLINK_NOFOLLOW);
+        let stat = again(|| fs::statat(&folder, last(name), AtFlags::SYMLINK_NOFOLLOW));
         let stat = stat.map_err(|e| self.failed("measure", name, e))?;
         Ok(Some(Timestamp(stat.st_mtime.saturating_mul(1_000_000))))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<DiskEntry>> {
-        let fd = self.folder(folder)?;
+        let fd = self.walk(folder, folder)?;
         let mut entries = Vec::new();
-        for entry in fs::Dir::read_from(&fd).map_err(|e| self.failed("list", folder, e))? {
-            let entry = entry.map_err(|e| self.failed("list", folder, e))?;
+        for entry in names_in(&fd).map_err(|e| self.failed("list", folder, e))? {
             // Names that are not UTF-8 are not ours.
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.to_str() else { continue };
             if name == "." || name == ".." {
                 continue;
             }
-            match fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            match again(|| fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW)) {
                 Ok(stat) => {
                     let folder = fs::FileType::from_raw_mode(stat.st_mode) == fs::FileType::Directory;
                     let bytes = if folder { 0 } else { u64::try_from(stat.st_size).unwrap_or(0) };
@@ -272,28 +294,28 @@ impl Disk for OsDisk {
     }
 
     fn sync_dir(&self, folder: &str) -> Result<()> {
-        fs::fsync(self.folder(folder)?.as_fd()).map_err(|e| self.failed("sync", folder, e))
+        Disk::folder(self, folder)?.sync()
+    }
+
+    fn folder<'a>(&'a self, name: &str) -> Result<Box<dyn DiskFolder + 'a>> {
+        Ok(Box::new(OsFolder { disk: self, name: name.to_owned(), fd: self.walk(name, name)? }))
     }
 
     fn lock(&self, name: &str, holder: &str) -> Result<Box<dyn Guard>> {
-        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?;
-        match file.file.try_lock() {
+        let mut lock = self.lock_file(name)?;
+        match again(|| fs::flock(&lock.file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => {
-                let mut text = [0; 256];
-                let n = file.read_at(0, &mut text)?;
-                let holder = String::from_utf8_lossy(&text[..n]).into_owned();
+            Err(Errno::WOULDBLOCK) => {
                 return Err(Error::locked(format!(
                     "{} is open for writing by {}",
                     self.path.display(),
-                    if holder.is_empty() { "another process" } else { &holder }
+                    lock.holder(holder).map_err(|e| self.io("read", name, &e))?
                 )));
             }
-            Err(std::fs::TryLockError::Error(e)) => return Err(self.io("lock", name, &e)),
+            Err(e) => return Err(self.failed("lock", name, e)),
         }
-        // For others to read; a full disk must not keep the store from being opened.
-        let _ = file.set_len(0).and_then(|()| file.write_at(0, holder.as_bytes()));
-        Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
+        lock.name_holder(holder);
+        Ok(Box::new(lock))
     }
 
     fn release(&self) {
@@ -301,8 +323,17 @@ impl Disk for OsDisk {
     }
 
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
-        let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?;
-        file.file.lock().map_err(|e| self.io("lock", name, &e))?;
-        Ok(Box::new(OsLock { file: file.file, process: std::process::id() }))
+        let lock = self.lock_file(name)?;
+        let failed = |e: Errno| self.failed("lock", name, e);
+        if !waiting::can_stop() {
+            again(|| fs::flock(&lock.file, FlockOperation::LockExclusive)).map_err(failed)?;
+            return Ok(Box::new(lock));
+        }
+        waiting::poll(|| match again(|| fs::flock(&lock.file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => Ok(Some(())),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(e) => Err(failed(e)),
+        })?;
+        Ok(Box::new(lock))
     }
 }

@@ -18,7 +18,7 @@ pub use image::{Counters, DiskFault, Moment};
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, Result, waiting};
 
 /// A simulated disk. Clones share it.
 #[derive(Clone)]
@@ -303,7 +303,10 @@ impl Disk for SimDisk {
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {
         loop {
             match self.lock(name, name) {
-                Err(e) if e.kind() == ErrorKind::Locked => std::thread::yield_now(),
+                Err(e) if e.kind() == ErrorKind::Locked => {
+                    waiting::check()?;
+                    std::thread::yield_now();
+                }
                 done => return done,
             }
         }

@@ -1,7 +1,7 @@
 //! A bucket in memory, shared by simulated processes: with conditional puts, counted requests, and the faults of a network.
 //!
 //! Each client is a separate process: it can be killed, and its next requests can be refused, done without an answer, or
-//! done only after the caller has given up.
+//! done only after the caller has given up. A call that is to stop gets no answer, as from a real bucket.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
-use crate::base::{Error, Result, Timestamp};
+use crate::base::{Error, ErrorKind, Result, Timestamp, waiting};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,8 +192,16 @@ impl SimBucket {
         self.image.lock().objects.get(name).map(|(bytes, _)| bytes.clone())
     }
 
-    /// Counts a request and says what goes wrong with it.
+    /// Makes a request and waits for its answer; says what goes wrong with it.
     fn request(&self, op: BucketOp, name: &str) -> Result<Option<BucketFault>> {
+        let fault = self.send(op, name)?;
+        waiting::check()?;
+        Ok(fault)
+    }
+
+    /// Counts a request and says what goes wrong with it.
+    fn send(&self, op: BucketOp, name: &str) -> Result<Option<BucketFault>> {
+        waiting::check()?;
         let crashed = || Error::unavailable("the simulated process has crashed");
         if self.is_dead() {
             return Err(crashed());
@@ -229,7 +237,7 @@ impl SimBucket {
     }
 
     fn write(&self, op: BucketOp, name: &str, parts: &[Bytes], condition: Option<Option<u64>>) -> Result<Option<u64>> {
-        let fault = self.request(op, name)?;
+        let fault = self.send(op, name)?;
         let condition = condition.filter(|_| !self.plain);
         let bytes = Bytes::from(parts.concat());
         let mut image = self.image.lock();
@@ -243,7 +251,15 @@ impl SimBucket {
                 image.write(name, bytes, condition);
                 Err(lost(name))
             }
-            _ => Ok(image.write(name, bytes, condition)),
+            _ => {
+                let written = image.write(name, bytes, condition);
+                drop(image);
+                waiting::check().map_err(|stopped| match op {
+                    BucketOp::PutIf => Error::in_doubt(stopped.message()),
+                    _ => stopped,
+                })?;
+                Ok(written)
+            }
         }
     }
 }
@@ -287,6 +303,7 @@ impl Storage for SimBucket {
             match self.write(BucketOp::Put, name, parts, condition) {
                 Ok(Some(_)) => return Ok(()),
                 Ok(None) => return Err(Error::already_exists(format!("{name} exists"))),
+                Err(e) if e.kind() == ErrorKind::Cancelled => return Err(e),
                 Err(e) if self.is_dead() || condition.is_some() || tries == TRIES => {
                     return Err(Error::unavailable(e.message()));
                 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store};
-use crate::base::{Cancel, Error, ErrorKind, Result, WarningKind, caught};
+use crate::base::{Cancel, Error, ErrorKind, Result, WarningKind, caught, waiting};
 
 /// How many times its bound the log may take before the failures of automatic checkpoints are returned to callers.
 pub(super) const REFUSED_AT: u64 = 4;
@@ -59,17 +59,14 @@ impl Background {
     }
 
     /// Cancels a running checkpoint, and waits for its end.
-    pub fn stop(&self) {
+    pub fn stop(&self) -> Result<()> {
         self.cancel.cancel();
-        self.wait();
+        self.wait()
     }
 
     /// Waits until none is running.
-    pub fn wait(&self) {
-        let mut state = self.state.lock();
-        while state.running {
-            self.ended.wait(&mut state);
-        }
+    pub fn wait(&self) -> Result<()> {
+        waiting::wait_while(&self.ended, &mut self.state.lock(), |state| state.running)
     }
 }
 
@@ -128,7 +125,9 @@ impl Store {
         let store = Store::internal(inner.clone());
         let work = move || {
             let background = &store.inner.background;
-            end(&store.inner, caught(|| (background.checkpoint)(&store, &background.cancel)));
+            let cancel = &background.cancel;
+            let done = waiting::with_stop(cancel, || caught(|| (background.checkpoint)(&store, cancel)));
+            end(&store.inner, done);
         };
         if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
             end(inner, Err(e));
@@ -138,5 +137,6 @@ impl Store {
 
 /// Waits for the automatic checkpoint that is running, if there is one.
 pub fn wait_for_checkpoint(store: &Store) {
-    store.inner.background.wait();
+    // It cannot be stopped.
+    let _ = store.inner.background.wait();
 }

@@ -115,7 +115,7 @@ impl Store {
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.refresh_if_shared()?;
         let mut maintenance = match &self.handle {
-            Some(_) => self.inner.maintenance.lock(),
+            Some(_) => self.inner.maintenance.lock()?,
             // An automatic checkpoint does not wait: the running one will be done before the log has grown much more.
             None => match self.inner.maintenance.try_lock() {
                 Some(maintenance) => maintenance,
@@ -288,7 +288,8 @@ impl Store {
 
     /// From now on keeps the tables that are as they were in `written` in the pages that were written of it.
     fn take_pages(&self, written: &State, pages: &Arc<Packed>) {
-        let _turn = self.inner.committer.turn();
+        // A call that is to stop leaves it as it is.
+        let Ok(_turn) = self.inner.committer.turn() else { return };
         let mut state = self.inner.state.write();
         *state = Arc::new(state.with_pages(written, pages));
         self.inner.tables_kept.store(state.open_tables_len(), Ordering::Relaxed);
@@ -306,7 +307,7 @@ impl Store {
         }
         // All as of one instant: a snapshot that others name later is not what this one is made from.
         let (bytes, state, named) = {
-            let _turn = self.inner.committer.turn();
+            let _turn = self.inner.committer.turn()?;
             (log.bytes(), self.current()?, log.base())
         };
         if named.is_some_and(|base| base.seq >= state.seq) || state.seq.0 == 0 {

@@ -15,7 +15,7 @@ use super::committer::{Answer, Waiting};
 use super::feed::CommitRecord;
 use super::proposal::{Proposal, Work, admit, too_large};
 use crate::base::planted::{Bug, planted};
-use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span};
+use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord};
 use crate::log::{Appended, Durable, ENTRY_BYTES_MAX, Entry, News};
 
@@ -135,7 +135,9 @@ impl Store {
         self.inner.syncer.as_ref().map_or(Ok(()), |syncer| syncer.take_error())?;
         let overtaken = || self.inner.env.metrics.overtaken.get();
         let before = overtaken();
-        let answer = self.inner.committer.enter(proposal, |batch| self.carry(batch));
+        let enter = || self.inner.committer.enter(proposal, || self.lead());
+        // What one process alone writes waits for its disk only, which is better than not to know.
+        let answer = if self.inner.log.is_shared() { enter() } else { waiting::unstoppable(enter) };
         let times = overtaken() - before;
         if times >= OVERTAKEN_OFTEN {
             self.inner.env.warn.say(WarningKind::ManyRetries, || {
@@ -143,6 +145,17 @@ impl Store {
             });
         }
         answer
+    }
+
+    /// Commits all proposals that wait. What waits for other processes and may be stopped is done on a thread of its own, so
+    /// that a call that is stopped leaves without its answer, and all others get theirs.
+    fn lead(&self) {
+        let store = Store::internal(self.inner.clone());
+        let carry = move || store.inner.committer.carry(|batch| store.carry(batch));
+        let apart = self.inner.log.is_shared() && waiting::can_stop();
+        if !apart || self.inner.env.threads.spawn("drumlin-commit", Box::new(carry.clone())).is_err() {
+            carry();
+        }
     }
 
     /// Commits a batch, in its turn; returns an answer for each proposal.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::proposal::Proposal;
+use crate::base::waiting::{self, Exclusive, Held};
 use crate::base::{Error, Result};
 use crate::catalog::State;
 
@@ -30,15 +31,13 @@ impl Slot {
     }
 
     /// Waits until it is to lead or has its answer.
-    fn wait(&self) -> Option<Answer> {
+    fn wait(&self) -> Result<Option<Answer>> {
         let mut state = self.state.lock();
-        loop {
-            match std::mem::replace(&mut *state, SlotState::Waiting) {
-                SlotState::Waiting => self.changed.wait(&mut state),
-                SlotState::Leading => return None,
-                SlotState::Answered(answer) => return Some(answer),
-            }
-        }
+        waiting::wait_while(&self.changed, &mut state, |state| matches!(state, SlotState::Waiting))?;
+        Ok(match std::mem::replace(&mut *state, SlotState::Waiting) {
+            SlotState::Answered(answer) => Some(answer),
+            SlotState::Waiting | SlotState::Leading => None,
+        })
     }
 }
 
@@ -56,42 +55,98 @@ struct Queue {
 }
 
 /// The waiting proposals, and the turn.
-#[derive(Default)]
 pub(super) struct Committer {
     queue: Mutex<Queue>,
-    turn: Mutex<()>,
+    turn: Exclusive<()>,
     /// Held while the session is being registered.
     pub registration: Mutex<()>,
 }
 
+impl Default for Committer {
+    fn default() -> Self {
+        Self { queue: Mutex::default(), turn: Exclusive::new("a commit", ()), registration: Mutex::default() }
+    }
+}
+
 impl Committer {
     /// Waits for the turn.
-    pub fn turn(&self) -> MutexGuard<'_, ()> {
+    pub fn turn(&self) -> Result<Held<'_, ()>> {
         self.turn.lock()
     }
 
-    /// Waits until another thread has committed the proposal, or commits all that wait by `carry`, in the turn: it returns
-    /// an answer for each, in order.
-    pub fn enter(&self, proposal: Proposal, carry: impl FnOnce(&mut [Waiting]) -> Vec<Answer>) -> Answer {
+    /// Waits until another thread has committed the proposal, or is to commit all that wait: then it calls `lead`, which has
+    /// some thread call [`Committer::carry`].
+    ///
+    /// A call that is to stop takes its proposal back if nobody has begun with it; otherwise it leaves without an answer.
+    pub fn enter(&self, proposal: Proposal, lead: impl FnOnce()) -> Answer {
+        self.turn.check()?;
         let slot = Arc::new(Slot { state: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
         let waits = {
             let mut queue = self.queue.lock();
             queue.waiting.push(Waiting { proposal, slot: slot.clone() });
             std::mem::replace(&mut queue.led, true)
         };
-        if waits && let Some(answer) = slot.wait() {
-            return answer;
-        }
-        {
-            let _leader = Leader(self);
-            let _turn = self.turn();
-            let mut batch = std::mem::take(&mut self.queue.lock().waiting);
-            let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
-            for (slot, answer) in slots.0.iter().zip(carry(&mut batch)) {
-                slot.set(SlotState::Answered(answer));
+        let left = |stopped| self.leave(&slot).unwrap_or(Err(stopped));
+        if waits {
+            match slot.wait() {
+                Ok(None) => {}
+                Ok(Some(answer)) => return answer,
+                Err(stopped) => return left(stopped),
             }
         }
-        slot.wait().unwrap_or_else(|| Err(Error::closed("the commit got no answer")))
+        lead();
+        match slot.wait() {
+            Ok(answer) => answer.unwrap_or_else(|| Err(Error::closed("the commit got no answer"))),
+            Err(stopped) => left(stopped),
+        }
+    }
+
+    /// The proposal of a call that is to stop is taken back: `None`. If that is too late, its answer.
+    fn leave(&self, slot: &Arc<Slot>) -> Option<Answer> {
+        let mut queue = self.queue.lock();
+        let mut state = slot.state.lock();
+        if let SlotState::Answered(_) = &*state
+            && let SlotState::Answered(answer) = std::mem::replace(&mut *state, SlotState::Waiting)
+        {
+            return Some(answer);
+        }
+        let Some(at) = queue.waiting.iter().position(|waiting| Arc::ptr_eq(&waiting.slot, slot)) else {
+            return Some(Err(Error::in_doubt(
+                "the call was stopped while its commit was under way; whether it was made is not known",
+            )));
+        };
+        let leads = matches!(*state, SlotState::Leading);
+        drop(state);
+        queue.waiting.remove(at);
+        if leads {
+            queue.pass_on();
+        }
+        None
+    }
+
+    /// Commits all that wait by `carry`, in the turn, whatever becomes of the call that leads: it returns an answer for each,
+    /// in order.
+    pub fn carry(&self, carry: impl FnOnce(&mut [Waiting]) -> Vec<Answer>) {
+        let _leader = Leader(self);
+        let _turn = self.turn.lock_in_any_case();
+        let mut batch = std::mem::take(&mut self.queue.lock().waiting);
+        let slots = Carried(batch.iter().map(|waiting| waiting.slot.clone()).collect());
+        if batch.is_empty() {
+            return;
+        }
+        for (slot, answer) in slots.0.iter().zip(carry(&mut batch)) {
+            slot.set(SlotState::Answered(answer));
+        }
+    }
+}
+
+impl Queue {
+    /// The next one leads, if there is one.
+    fn pass_on(&mut self) {
+        match self.waiting.first() {
+            Some(next) => next.slot.set(SlotState::Leading),
+            None => self.led = false,
+        }
     }
 }
 
@@ -100,11 +155,7 @@ struct Leader<'a>(&'a Committer);
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        let mut queue = self.0.queue.lock();
-        match queue.waiting.first() {
-            Some(next) => next.slot.set(SlotState::Leading),
-            None => queue.led = false,
-        }
+        self.0.queue.lock().pass_on();
     }
 }
 

@@ -58,7 +58,7 @@ impl Store {
         options: &ReclaimOptions,
     ) -> Result<(DropReport, ReclaimReport)> {
         let patterns = patterns(paths)?;
-        let _one_at_a_time = self.inner.maintenance.lock();
+        let _one_at_a_time = self.inner.maintenance.lock()?;
         let dropped = self.commit_in_turn(move |draft| {
             let (mut effects, report) = drop_tables(draft.state(), &patterns, missing)?;
             let tables = effects.iter().filter_map(|effect| match effect {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::{Inner, Store, recover};
-use crate::base::{Error, Result, Seq, Timestamp};
+use crate::base::{Error, Result, Seq, Timestamp, waiting};
 use crate::catalog::{self, Effect, Event, State, TransactionRecord};
 use crate::log::{Entry, Opened, retry_while_moving};
 
@@ -350,6 +350,7 @@ impl ChangeFeed {
         let follows = self.store.inner.read_only || self.store.inner.log.is_shared();
         loop {
             self.store.inner.check()?;
+            waiting::check()?;
             let wakes = self.cursor.wakes();
             if follows && !self.cursor.has_more() {
                 self.store.refresh()?;
@@ -363,7 +364,8 @@ impl ChangeFeed {
             let left = wait.map(|wait| wait - waited);
             // Another process that writes the store cannot wake this one.
             let poll = if self.store.inner.log.is_shared() { SHARED_POLL } else { POLL };
-            let step = if follows { Some(left.map_or(poll, |left| left.min(poll))) } else { left };
+            let short = follows || waiting::can_stop();
+            let step = if short { Some(left.map_or(poll, |left| left.min(poll))) } else { left };
             if !self.cursor.wait(wakes, step) {
                 self.store.inner.check()?;
             }

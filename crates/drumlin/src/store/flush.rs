@@ -79,7 +79,7 @@ impl Store {
         }
         let state = self.state()?;
         if state.open_tables().any(|table| tables.contains(&table.id) && table.to_flush().is_some()) {
-            let _maintenance = self.inner.maintenance.lock();
+            let _maintenance = self.inner.maintenance.lock()?;
             self.flush(&Task::default(), &mut CheckpointReport::default())?;
         }
         Ok(())

@@ -93,16 +93,23 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None }))
 }
 
-/// `Locked`, for a folder that this process itself has open for writing, as a store that takes no more calls.
-pub(super) fn locked_here(folder: Folder, uri: &str) -> Option<Error> {
-    let inner = OPEN.lock().get(&folder).and_then(Weak::upgrade)?;
-    Some(Error::locked(match inner.process == std::process::id() {
-        true => format!("{uri} is open for writing by this process, and failed; close it before opening it again"),
-        false => format!(
-            "{uri} is open for writing by process {}, of which this one is a fork; close it there, or open it here with mode \"read\"",
-            inner.process
-        ),
-    }))
+/// Says more of `locked`, the error for a folder that could not be locked, if it was this process itself that opened it for
+/// writing, or the process that this one is a fork of.
+pub(super) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
+    let Some(inner) = OPEN.lock().get(&folder).and_then(Weak::upgrade) else { return locked };
+    let holder = Inner::holder(inner.process);
+    match inner.process == std::process::id() {
+        // One that was closed has no lock: another process has it.
+        true if inner.lock.lock().is_none() => locked,
+        true => Error::locked(format!(
+            "{uri} is open for writing by this process, and failed; close it before opening it again"
+        )),
+        // Its copy of the lock is none: what is told of is the holder's own word.
+        false if locked.message().ends_with(&holder) => Error::locked(format!(
+            "{uri} is open for writing by {holder}, of which this one is a fork; close it there, or open it here with mode \"read\""
+        )),
+        false => locked,
+    }
 }
 
 /// Notes that this process has the store in `folder` open for writing.

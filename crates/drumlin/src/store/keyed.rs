@@ -254,8 +254,10 @@ impl Store {
         let bound = self.inner.options.memtable_bytes.saturating_mul(TIMES);
         let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
         if over() && self.handle.is_some() {
+            // The checkpoint that is due waits for what holds this.
+            self.inner.maintenance.check()?;
             self.checkpoint_if_due();
-            self.inner.background.wait();
+            self.inner.background.wait()?;
         }
         Ok(())
     }

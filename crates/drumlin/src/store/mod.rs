@@ -136,6 +136,7 @@ pub use verify::{Fault, VerifyOptions, VerifyReport};
 pub use versions::{SnapshotInfo, SnapshotOf, VersionInfo, VersionsReport};
 pub use write::{Frame, TableOptions, WriteOptions};
 
+use crate::base::waiting::{self, Exclusive};
 use crate::base::{Env, Error, Result};
 use crate::block::{BlockNumbers, BlockReader};
 use crate::catalog::State;
@@ -179,7 +180,7 @@ struct Inner {
     /// The session of this process, once it has written a block.
     session: Mutex<Option<Arc<BlockNumbers>>>,
     /// Held by a checkpoint or reclaim: a second one waits.
-    maintenance: Mutex<Maintenance>,
+    maintenance: Exclusive<Maintenance>,
     background: Background,
     /// If commits are made durable by time.
     syncer: Option<Syncer>,
@@ -278,6 +279,11 @@ impl Store {
 }
 
 impl Inner {
+    /// How a process names itself in the lock of a store.
+    fn holder(process: u32) -> String {
+        format!("process {process}")
+    }
+
     /// Puts the blocks that came with commits of others, or of earlier runs, where they are read; called before `next` takes the
     /// place of `before` as the newest state. O(blocks that came).
     fn hold_inline(&self, before: &State, next: &State) {
@@ -327,12 +333,21 @@ impl Inner {
             return Ok(());
         }
         self.triggers.stop();
-        self.background.stop();
+        // Nothing of a store that this process alone writes may go on once its lock is given up.
+        let stopped = match self.log.is_shared() {
+            true => self.background.stop(),
+            false => waiting::unstoppable(|| self.background.stop()),
+        };
         self.syncer.iter().for_each(Syncer::stop);
         self.feeds.close();
-        // A commit under way ends first.
-        let _turn = self.committer.turn();
-        let closed = self.log.close();
+        // A commit under way ends first. In a store that others write too, one that does not end does no harm, and the caller
+        // may not wait for it.
+        let turn = match self.log.is_shared() {
+            true => self.committer.turn(),
+            false => waiting::unstoppable(|| self.committer.turn()),
+        };
+        let closed = self.log.close().and(turn.as_ref().map(drop).map_err(|e| Error::new(e.kind(), e.message())));
+        let closed = closed.and(stopped);
         // Callbacks may hold handles of this store.
         self.triggers.clear();
         let mut last = State::clone(&self.state.read());

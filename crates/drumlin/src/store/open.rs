@@ -18,6 +18,7 @@ use super::syncer::{self, Syncer};
 use super::time::Times;
 use super::trigger::Triggers;
 use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
+use crate::base::waiting::Exclusive;
 use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
@@ -83,7 +84,10 @@ impl Store {
                 match open_on(disk, env, uri, options) {
                     // Another thread of this process may have been first.
                     Err(e) if e.kind() == ErrorKind::Locked => {
-                        handles::join(folder, &settings)?.ok_or_else(|| handles::locked_here(folder, uri).unwrap_or(e))
+                        match handles::join(folder, &settings)? {
+                            Some(store) => Ok(store),
+                            None => Err(handles::locked_here(folder, uri, e)),
+                        }
                     }
                     store => store.inspect(|store| {
                         if !store.inner.read_only {
@@ -125,7 +129,7 @@ impl Store {
             triggers: Arc::new(triggers),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
-            maintenance: Mutex::new(Maintenance { catalog, unmerged: BTreeSet::new() }),
+            maintenance: Exclusive::new("a checkpoint, reclaim or purge of this store", Maintenance { catalog, unmerged: BTreeSet::new() }),
             background: Background::new(checkpoint::automatic),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
@@ -155,7 +159,7 @@ impl Store {
     pub fn refresh(&self) -> Result<Seq> {
         self.inner.check()?;
         // In the turn, nothing else changes the state.
-        let _turn = self.inner.committer.turn();
+        let _turn = self.inner.committer.turn()?;
         if let Some(news) = self.inner.log.refresh()? {
             self.take_in(news)?;
         }
@@ -193,13 +197,12 @@ pub(super) struct Parts {
 pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
     let files = MeteredStorage::new(Arc::new(FileStorage::new(disk.clone())), env.clone());
     let storage = Arc::new(InlineStorage::new(Arc::new(files)));
-    let process = std::process::id();
     let lock = match options.mode {
         Mode::Read => None,
         // Not before the folder is known to be a store, or fit to become one.
         _ => {
             check_foreign(&*disk, uri, options.mode)?;
-            Some(disk.lock(names::LOCK, &format!("process {process}"))?)
+            Some(disk.lock(names::LOCK, &Inner::holder(std::process::id()))?)
         }
     };
     let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {

@@ -64,7 +64,7 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Memory for encoded data kept after reading, in bytes. Default 256 MiB.
     pub cache_bytes: u64,
-    /// CPU threads; 0 is one a core. Default 0.
+    /// CPU threads, at most 1,024; 0 is one a core. Default 0.
     pub cpu_threads: usize,
     /// A block is closed once it holds this many bytes. Default 8 MiB.
     pub block_bytes: u64,
@@ -95,7 +95,7 @@ pub struct Options {
     pub shared: bool,
     /// Of a store in a bucket: settings of its client, and credentials that are not those of the environment. Default none.
     pub bucket: BucketOptions,
-    /// Of a store in a bucket: threads that wait for answers. Default 2.
+    /// Of a store in a bucket: threads that wait for answers, at most 1,024. Default 2.
     pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,

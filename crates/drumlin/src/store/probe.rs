@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 
+use crate::base::waiting::{self, Context};
 use crate::base::{Env, Error, ErrorKind, Result};
 use crate::storage::{InlineStorage, Storage, Tag, names, put_if_match_patiently};
 
@@ -24,17 +25,19 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Resu
     let nonce = env.entropy.next()?;
     let (raced, absent) = (format!("{}/{nonce:016x}", names::PROBE), format!("{}/{nonce:016x}-none", names::PROBE));
     let outcome = race(storage, env, retry, &raced).and_then(|first| {
+        let kept = |put: Result<Tag>| put.map_err(|e| unfit(e, "a put on the newest condition was refused"));
         let body = |text: &'static str| [Bytes::from_static(text.as_bytes())];
         let put = |name: &str, parts: &[Bytes], known: &Tag| {
             put_if_match_patiently(&**storage, env, retry, name, parts, Some(known))
         };
-        let second = put(&raced, &body("second"), &first)?;
+        let second = kept(put(&raced, &body("second"), &first))?;
         if second == first {
             return Err(lies("different content has the same tag"));
         }
         refused(put(&raced, &body("third"), &first), "a put on a stale condition was accepted")?;
         refused(put(&absent, &body("none"), &first), "a put on a missing object was accepted")?;
-        match storage.get_tagged(&raced, Some(&first))? {
+        let read = storage.get_tagged(&raced, Some(&first)).map_err(|e| unfit(e, "a read does not find what was written last"));
+        match read? {
             Some((bytes, tag)) if bytes == "second" && tag == second => Ok(()),
             _ => Err(lies("a read does not return what was written last")),
         }
@@ -45,10 +48,19 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Resu
     outcome
 }
 
+/// A bucket that keeps its promises does not answer with such an error here. One that gives no answer may do so later.
+fn unfit(e: Error, what: &str) -> Error {
+    match e.kind() {
+        ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::AlreadyExists => lies(&format!("{what} ({})", e.message())),
+        ErrorKind::InDoubt => Error::unavailable(format!("the bucket could not be tested: {}", e.message())),
+        _ => e,
+    }
+}
+
 fn refused(answer: Result<Tag>, otherwise: &str) -> Result<()> {
     match answer {
         Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
-        Err(e) => Err(e),
+        Err(e) => Err(unfit(e, "a put on a stale condition was answered otherwise")),
         Ok(_) => Err(lies(otherwise)),
     }
 }
@@ -58,16 +70,22 @@ fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Resu
     let (told, answers) = channel();
     for racer in 0..RACERS {
         let (storage, own, name, told) = (storage.clone(), env.clone(), name.to_owned(), told.clone());
+        let context = Context::current();
         let put = move || {
             let body = [Bytes::from(format!("racer {racer}"))];
-            let _ = told.send(put_if_match_patiently(&*storage, &own, retry, &name, &body, None));
+            let put = || put_if_match_patiently(&*storage, &own, retry, &name, &body, None);
+            let _ = told.send(context.run(put));
         };
         env.threads.spawn("drumlin-probe", Box::new(put))?;
     }
     drop(told);
-    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    let mut all = Vec::with_capacity(RACERS);
+    while let Ok(answer) = waiting::receive(&answers)? {
+        all.push(answer);
+    }
+    let (won, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
     if let Some(Err(e)) = lost.into_iter().find(|lost| lost.as_ref().is_err_and(|e| e.kind() != ErrorKind::Conflict)) {
-        return Err(e);
+        return Err(unfit(e, "a put that others race was answered otherwise"));
     }
     let mut won: Vec<Tag> = won.into_iter().flatten().collect();
     match (won.pop(), won.len()) {

@@ -122,7 +122,7 @@ impl Purge {
     fn run(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
         let Self { store, pattern, filter } = self;
         store.refresh_if_shared()?;
-        let mut maintenance = store.inner.maintenance.lock();
+        let mut maintenance = store.inner.maintenance.lock()?;
         let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
         named(&*store.current()?, pattern, filter)?;
         let mut report = CheckpointReport::default();

@@ -113,7 +113,7 @@ impl Store {
         self.refresh_if_shared()?;
         span!("reclaim");
         let (env, begun) = (&self.inner.env, self.inner.env.clock.now());
-        let one_at_a_time = self.inner.maintenance.lock();
+        let one_at_a_time = self.inner.maintenance.lock()?;
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
         let grace = if planted(Bug::IgnoreGrace) { 0 } else { grace };
@@ -385,7 +385,7 @@ impl Store {
         for folder in ["", names::CATALOG].into_iter().chain(own.as_deref()) {
             found.extend(storage.unfinished(folder)?);
         }
-        let _turn = self.inner.committer.turn();
+        let _turn = self.inner.committer.turn()?;
         found.extend(storage.unfinished(names::LOG)?);
         Ok(look(found))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Result, SessionId};
+use crate::base::{Result, SessionId, waiting};
 use crate::block::BlockNumbers;
 use crate::catalog::{Effect, State};
 
@@ -40,7 +40,7 @@ impl Store {
         if let Some(numbers) = known() {
             return Ok(numbers);
         }
-        let _one_at_a_time = self.inner.committer.registration.lock();
+        let _one_at_a_time = waiting::lock(&self.inner.committer.registration)?;
         if let Some(numbers) = known() {
             return Ok(numbers);
         }

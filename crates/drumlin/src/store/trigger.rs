@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::feed::{CommitRecord, Cursor, SHARED_POLL, visit};
 use super::{Inner, Store, Tree};
-use crate::base::{Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text};
+use crate::base::{Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text, waiting};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
 
 /// What a trigger is called with.
@@ -405,7 +405,7 @@ impl Tree {
         };
         match wait {
             Some(wait) => drop(triggers.changed.wait_while_for(&mut shared, open, wait)),
-            None => triggers.changed.wait_while(&mut shared, open),
+            None => waiting::wait_while(&triggers.changed, &mut shared, open)?,
         }
         Ok(!open(&mut shared))
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::base::waiting;
+
 /// The parts in a window. Each takes a request or two, which are made together.
 pub(super) const WINDOW: usize = 64;
 
@@ -24,7 +26,8 @@ impl Ahead {
             (fetched < count && at + WINDOW / 2 >= fetched).then_some(fetched)
         };
         let Some(fetched) = due() else { return };
-        let turn = if at < fetched { self.turn.try_lock() } else { Some(self.turn.lock()) };
+        // A call that is to stop finds that out where it reads.
+        let turn = if at < fetched { self.turn.try_lock() } else { waiting::lock(&self.turn).ok() };
         // Another thread may have done it in between, or is doing it, and this part is there.
         let (Some(_turn), Some(fetched)) = (turn, due()) else { return };
         let done = fetch(fetched..count.min(fetched + WINDOW));

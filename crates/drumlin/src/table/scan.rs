@@ -18,7 +18,7 @@ use super::pieces::{Piece, arrange, keep_for_limit, output_types};
 use super::read_as::{Constants, ReadAs};
 use super::{Ahead, Renew, RowGroup, Rows, ScanPart, TableCodec, View};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
+use crate::base::{Cancel, Error, ErrorKind, Pool, Result, waiting};
 use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
@@ -455,7 +455,10 @@ impl Scan {
                 return Some(Err(e));
             }
             self.run_ahead();
-            let result = self.running.pop_front()?.recv();
+            let result = match waiting::receive(&self.running.pop_front()?) {
+                Ok(result) => result,
+                Err(e) => return Some(Err(e)),
+            };
             match result {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some(batch))) => return Some(Ok(batch)),

@@ -85,5 +85,6 @@ mod updates;
 mod upkeep;
 mod vacuum;
 mod verbs;
+mod waits;
 mod wide;
 mod wide_op;
