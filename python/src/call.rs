@@ -155,7 +155,7 @@ fn raise_later(py: Python<'_>, raised: &PyErr) {
 #[expect(unsafe_code, reason = "two numbers that the system knows")]
 fn is_main_thread() -> bool {
     // SAFETY: neither call has conditions.
-    unsafe { libc::getpid() == libc::gettid() }
+    unsafe { libc::c_long::from(libc::getpid()) == libc::syscall(libc::SYS_gettid) }
 }
 
 /// Whether this is the process's first thread, which sees signals. Unknown, so no.

@@ -20,13 +20,12 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use crate::call::on_caller;
 use crate::errors::raise;
 
 /// Arrays of one type, none of them checked.
 struct Arrays {
     field: Arc<Field>,
-    /// Whether code may run, and wait, for the next one.
-    waits: bool,
     arrays: Box<dyn Iterator<Item = Result<ArrayData>> + Send>,
 }
 
@@ -34,8 +33,6 @@ struct Arrays {
 pub struct Rows {
     /// The schema of the batches.
     pub schema: SchemaRef,
-    /// Whether code of the caller's may run, and wait, for the next batch.
-    pub waits: bool,
     /// The batches: structs with the schema's fields.
     pub batches: Box<dyn Iterator<Item = Result<ArrayData>> + Send>,
 }
@@ -43,8 +40,26 @@ pub struct Rows {
 impl Rows {
     /// The batches, checked as they are pulled.
     pub fn checked(self) -> impl Iterator<Item = Result<RecordBatch>> + Send {
-        let Self { schema, batches, .. } = self;
+        let Self { schema, batches } = self;
         batches.map(move |rows| checked_rows(None, &schema, &rows?))
+    }
+}
+
+/// Arrays that are made when they are asked for, which may take long: on the thread that made the call, so that it can be
+/// interrupted.
+struct Made(Option<Stream>);
+
+impl Iterator for Made {
+    type Item = Result<ArrayData>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut stream = self.0.take()?;
+        let (stream, next) = on_caller(move || {
+            let next = stream.next();
+            (stream, next)
+        });
+        self.0 = Some(stream);
+        next
     }
 }
 
@@ -71,7 +86,7 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
         // SAFETY: the capsule's maker promises that it follows the rules of the interface.
         let data = unsafe { drumlin_c_data::array(array, field.data_type()) }.map_err(raise)?;
-        return Ok(Arrays { field: field.into(), waits: false, arrays: Box::new(std::iter::once(Ok(data))) });
+        return Ok(Arrays { field: field.into(), arrays: Box::new(std::iter::once(Ok(data))) });
     }
     if object.hasattr("__arrow_c_stream__")? {
         let capsule = object.call_method0("__arrow_c_stream__")?;
@@ -80,9 +95,12 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
         // SAFETY: the capsule's maker promises that it follows the rules of the interface.
         let stream = unsafe { Stream::new(stream) }.map_err(raise)?;
-        // Tables and frames know how many rows they have, since they have them.
-        let waits = !object.hasattr("num_rows")? && !object.hasattr("height")?;
-        return Ok(Arrays { field: stream.field().clone(), waits, arrays: Box::new(stream) });
+        let field = stream.field().clone();
+        // Tables and frames know how many rows they have, since they have them; code of the caller's may make others.
+        let complete = object.hasattr("num_rows")? || object.hasattr("height")?;
+        let arrays: Box<dyn Iterator<Item = Result<ArrayData>> + Send> =
+            if complete { Box::new(stream) } else { Box::new(Made(Some(stream))) };
+        return Ok(Arrays { field, arrays });
     }
     Err(PyValueError::new_err("Expected object with __arrow_c_array__ or __arrow_c_stream__ method"))
 }
@@ -91,8 +109,8 @@ impl<'py> FromPyObject<'_, 'py> for Rows {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let Arrays { field, waits, arrays } = take_arrays(object)?;
-        Ok(Self { schema: schema_of(&field).map_err(raise)?, waits, batches: arrays })
+        let Arrays { field, arrays } = take_arrays(object)?;
+        Ok(Self { schema: schema_of(&field).map_err(raise)?, batches: arrays })
     }
 }
 
@@ -103,7 +121,7 @@ impl<'py> FromPyObject<'_, 'py> for Pieces {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let Arrays { field, arrays, .. } = take_arrays(object)?;
+        let Arrays { field, arrays } = take_arrays(object)?;
         let mut pieces: Vec<Result<ArrayRef>> = arrays.map(|array| checked_array(&array?)).collect();
         if pieces.is_empty() {
             pieces.push(Ok(new_empty_array(field.data_type())));

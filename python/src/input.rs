@@ -7,7 +7,6 @@ use drumlin::table::Scan;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::call::on_caller;
 use crate::errors::answers;
 use crate::foreign::Rows;
 use crate::reports::Version;
@@ -38,25 +37,9 @@ impl Input {
     pub fn frame(self, cancel: &Cancel) -> Frame<'static> {
         match self {
             Input::Scan(scan) => Frame::new(scan.schema(), scan),
-            Input::Foreign(Rows { schema, mut batches, waits: false }) => {
+            Input::Foreign(Rows { schema, mut batches }) => {
                 let cancel = cancel.clone();
                 let next = move || cancel.check().map_or_else(|error| Some(Err(error)), |()| batches.next());
-                Frame::from_foreign(schema, std::iter::from_fn(next))
-            }
-            Input::Foreign(Rows { schema, batches, waits: true }) => {
-                let (cancel, mut left) = (cancel.clone(), Some(batches));
-                let next = move || {
-                    if let Err(error) = cancel.check() {
-                        return Some(Err(error));
-                    }
-                    let mut batches = left.take()?;
-                    let (batches, next) = on_caller(move || {
-                        let next = batches.next();
-                        (batches, next)
-                    });
-                    left = Some(batches);
-                    next
-                };
                 Frame::from_foreign(schema, std::iter::from_fn(next))
             }
         }

@@ -48,7 +48,7 @@ PRELUDE = """
                 raised = error
             # The signal may come after the last answer that the call needed.
             while reached.is_set() and not isinstance(raised, KeyboardInterrupt):
-                signal.pause()
+                release.wait(0.01)
         except KeyboardInterrupt as error:
             raised = error
         finally:

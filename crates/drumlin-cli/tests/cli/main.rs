@@ -5,6 +5,7 @@
 mod desk;
 mod export;
 mod import;
+mod interrupts;
 mod misuse;
 mod nodes;
 mod pipes;

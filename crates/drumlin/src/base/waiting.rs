@@ -129,7 +129,10 @@ pub fn can_stop() -> bool {
     CONTEXT.with_borrow(Context::can_stop)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long ago this thread looked decides nothing but when it looks again")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long ago this thread looked decides nothing but when it looks again"
+)]
 fn now() -> Instant {
     Instant::now()
 }
@@ -324,7 +327,9 @@ impl<T> Exclusive<T> {
 
 impl<T> Drop for Held<'_, T> {
     fn drop(&mut self) {
-        CONTEXT.with_borrow_mut(|context| *context = context.without(|what| matches!(what, What::Holds(held) if *held == self.number)));
+        CONTEXT.with_borrow_mut(|context| {
+            *context = context.without(|what| matches!(what, What::Holds(held) if *held == self.number))
+        });
     }
 }
 
@@ -374,15 +379,9 @@ mod tests {
                     lock(&mutex).map(drop)
                 }),
             ),
-            (
-                "wait_while",
-                Box::new(|| wait_while(&Condvar::new(), &mut Mutex::new(()).lock(), |()| true)),
-            ),
+            ("wait_while", Box::new(|| wait_while(&Condvar::new(), &mut Mutex::new(()).lock(), |()| true))),
             ("a task of the pool", Box::new(move || again.map(vec![1, 2, 3], each).map(drop))),
-            (
-                "tasks in order",
-                Box::new(move || ordered.ordered((0..3).map(Ok), |_| 1, 2, 2, each, |()| Ok(()))),
-            ),
+            ("tasks in order", Box::new(move || ordered.ordered((0..3).map(Ok), |_| 1, 2, 2, each, |()| Ok(())))),
         ]
     }
 

@@ -234,7 +234,10 @@ mod tests {
         let message = "put \"https://x.y/z?sig=abc%2F&se=2\" failed? with canary-secret-and-more (canary-secret) here";
         assert_eq!(redact(&hidden, message), "put \"https://x.y/z\" failed? with *** (***) here");
         for (message, told) in [
-            ("HTTP error at http://me:canary@10.0.0.1:9000/b/root: refused", "HTTP error at http://***@10.0.0.1:9000/b/root: refused"),
+            (
+                "HTTP error at http://me:canary@10.0.0.1:9000/b/root: refused",
+                "HTTP error at http://***@10.0.0.1:9000/b/root: refused",
+            ),
             ("(https://canary@host) and https://a:can@ary@host?x=canary", "(https://***@host) and https://***@host"),
             ("s3://bucket/a@b, mail me@x.y", "s3://bucket/a@b, mail me@x.y"),
         ] {

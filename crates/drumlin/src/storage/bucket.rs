@@ -27,9 +27,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::answers::{
-    asks_again, broke_off, ends_before, error, met_another, put_error, redact, secrets, shortened,
-};
+use super::answers::{asks_again, broke_off, ends_before, error, met_another, put_error, redact, secrets, shortened};
 use super::settings::{check_address, check_settings, settings};
 use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
 use crate::base::{Error, ErrorKind, Result, Timestamp, check_threads, waiting};

@@ -85,7 +85,9 @@ impl LockFile {
         Ok(match &*String::from_utf8_lossy(&text[..n]) {
             "" => "another process".to_owned(),
             // Numbers of processes are those of a container, and are used again.
-            there if there == own && !self.is_held_here() => format!("another process, which calls itself {own} as well"),
+            there if there == own && !self.is_held_here() => {
+                format!("another process, which calls itself {own} as well")
+            }
             there => there.to_owned(),
         })
     }
@@ -132,7 +134,10 @@ mod tests {
         lock.name_holder("process 1");
         assert!(held_descriptors().any(|held| held == descriptor));
         assert_eq!(lock.holder("process 2").unwrap(), "process 1");
-        assert!(lock.holder("process 1").unwrap().starts_with("another process"), "no other handle of this process has it");
+        assert!(
+            lock.holder("process 1").unwrap().starts_with("another process"),
+            "no other handle of this process has it"
+        );
         let other = LockFile::new(lock.file.try_clone().unwrap()).unwrap();
         assert_eq!(other.holder("process 1").unwrap(), "process 1");
         drop((lock, other));

@@ -67,8 +67,7 @@ impl OsDisk {
         drop(root);
         for part in folder.split('/').filter(|part| !part.is_empty()) {
             let named = |e: Errno| if e == Errno::NOENT { wanted } else { folder };
-            at = again(|| fs::openat(&at, part, flags, Mode::empty()))
-                .map_err(|e| self.failed("open", named(e), e))?;
+            at = again(|| fs::openat(&at, part, flags, Mode::empty())).map_err(|e| self.failed("open", named(e), e))?;
         }
         Ok(at)
     }

@@ -92,13 +92,16 @@ fn check(what: &str, key: &str, value: &str) -> Result<()> {
     }
     let plain = ["key", "token", "secret", "region", "bucket", "account", "client_id", "tenant"];
     if plain.iter().any(|part| key.contains(part)) && !value.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::invalid(format!("{what} has a space, or a character that is not ASCII; such a value has none")));
+        return Err(Error::invalid(format!(
+            "{what} has a space, or a character that is not ASCII; such a value has none"
+        )));
     }
     Ok(())
 }
 
 fn check_endpoint(what: &str, value: &str) -> Result<()> {
-    let expected = "expected http:// or https://, a host, and a port if it is not the usual one, as in http://127.0.0.1:9000";
+    let expected =
+        "expected http:// or https://, a host, and a port if it is not the usual one, as in http://127.0.0.1:9000";
     let wrong = |why: &str| Err(Error::invalid(format!("{what} {why}; {expected}")));
     if value.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return wrong("has a space or a control character in it");
@@ -162,7 +165,13 @@ mod tests {
                 }
             }
         }
-        refused::<AmazonS3ConfigKey>(&["endpoint", "aws_endpoint_url", "AWS_ENDPOINT_URL_S3", "aws_metadata_endpoint", "proxy_url"]);
+        refused::<AmazonS3ConfigKey>(&[
+            "endpoint",
+            "aws_endpoint_url",
+            "AWS_ENDPOINT_URL_S3",
+            "aws_metadata_endpoint",
+            "proxy_url",
+        ]);
         refused::<GoogleConfigKey>(&["google_base_url", "base_url", "proxy_url"]);
         refused::<AzureConfigKey>(&["azure_endpoint", "azure_msi_endpoint", "azure_authority_host"]);
     }
@@ -187,7 +196,9 @@ mod tests {
 
     #[test]
     fn addresses_of_buckets_are_checked() {
-        for uri in ["s3://te st/a", "s3://тест/a", "s3://test/a\0b", "s3://te\nst/a", "s3://", "s3://a%20b/c", "gs://x@y/z"] {
+        for uri in
+            ["s3://te st/a", "s3://тест/a", "s3://test/a\0b", "s3://te\nst/a", "s3://", "s3://a%20b/c", "gs://x@y/z"]
+        {
             assert!(check_address(uri).is_err(), "{uri}");
         }
         for uri in ["s3://test.with.dots/a", "s3://ab/a", "gs://b_1/prefix/x y", "s3://test/ключ"] {

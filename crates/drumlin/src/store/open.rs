@@ -83,12 +83,10 @@ impl Store {
                 let settings = options.clone();
                 match open_on(disk, env, uri, options) {
                     // Another thread of this process may have been first.
-                    Err(e) if e.kind() == ErrorKind::Locked => {
-                        match handles::join(folder, &settings)? {
-                            Some(store) => Ok(store),
-                            None => Err(handles::locked_here(folder, uri, e)),
-                        }
-                    }
+                    Err(e) if e.kind() == ErrorKind::Locked => match handles::join(folder, &settings)? {
+                        Some(store) => Ok(store),
+                        None => Err(handles::locked_here(folder, uri, e)),
+                    },
                     store => store.inspect(|store| {
                         if !store.inner.read_only {
                             handles::note(folder, store);

@@ -36,7 +36,9 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Resu
         }
         refused(put(&raced, &body("third"), &first), "a put on a stale condition was accepted")?;
         refused(put(&absent, &body("none"), &first), "a put on a missing object was accepted")?;
-        let read = storage.get_tagged(&raced, Some(&first)).map_err(|e| unfit(e, "a read does not find what was written last"));
+        let read = storage
+            .get_tagged(&raced, Some(&first))
+            .map_err(|e| unfit(e, "a read does not find what was written last"));
         match read? {
             Some((bytes, tag)) if bytes == "second" && tag == second => Ok(()),
             _ => Err(lies("a read does not return what was written last")),
@@ -51,7 +53,9 @@ pub(super) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u64) -> Resu
 /// A bucket that keeps its promises does not answer with such an error here. One that gives no answer may do so later.
 fn unfit(e: Error, what: &str) -> Error {
     match e.kind() {
-        ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::AlreadyExists => lies(&format!("{what} ({})", e.message())),
+        ErrorKind::Conflict | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
+            lies(&format!("{what} ({})", e.message()))
+        }
         ErrorKind::InDoubt => Error::unavailable(format!("the bucket could not be tested: {}", e.message())),
         _ => e,
     }

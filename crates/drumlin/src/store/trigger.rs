@@ -10,7 +10,9 @@ use parking_lot::{Condvar, Mutex};
 
 use super::feed::{CommitRecord, Cursor, SHARED_POLL, visit};
 use super::{Inner, Store, Tree};
-use crate::base::{Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text, waiting};
+use crate::base::{
+    Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text, waiting,
+};
 use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
 
 /// What a trigger is called with.
