@@ -4,9 +4,9 @@
 //! the services document as such; any other leaves it open.
 //!
 //! ```text
-//! not done, the condition fails    412; 409 of Azure and of services without codes; 404 to a put on a tag
-//! not done, try again              429 (all); 503 with code SlowDown (S3) or ServerBusy (Azure); 409 with code OperationAborted
-//!                                  or ConditionalRequestConflict (S3); 400 with code RequestTimeout (S3): the body came too slowly
+//! not done, the condition fails    412; 409; 404 to a put on a tag
+//! not done, try again              429 (all); 503 with code SlowDown (S3) or ServerBusy (Azure); 400 with code RequestTimeout
+//!                                  (S3): the body came too slowly
 //! not done, refused for good       any other 4xx but 408; no connection could be made
 //! open                             5xx otherwise, 408, timeouts, connections that break, answers that make no sense
 //! ```
@@ -119,6 +119,8 @@ pub fn ends_before(e: &object_store::Error) -> bool {
 pub fn put_error(secrets: &[String], name: &str, e: &object_store::Error) -> Error {
     let told = error(secrets, name, e);
     match told.kind() {
+        // Others have written it, or are about to: what it holds then shows whether to put it again.
+        _ if met_another(e) => Error::conflict(told.message()),
         _ if told.is_throttled() => told,
         ErrorKind::Conflict | ErrorKind::AlreadyExists => Error::conflict(told.message()),
         ErrorKind::Unsupported => told,

@@ -63,7 +63,7 @@ fn bucket(endpoint: &str) -> BucketStorage {
 // faults: lost answer, throttling, secrets x nodes
 #[test]
 fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
-    use ErrorKind::{Conflict, InDoubt, NotFound, Unavailable};
+    use ErrorKind::{Conflict, InDoubt, NotFound, Unavailable, Unsupported};
     let tag = Tag("\"abc\"\n".into());
     let cases = [
         (Some((429, "SlowDown")), Unavailable, true),
@@ -77,7 +77,10 @@ fn a_refusal_is_told_from_an_answer_that_leaves_it_open() {
         (Some((408, "RequestTimeout")), InDoubt, false),
         (Some((400, "InvalidRequest")), Unavailable, false),
         (Some((403, "AccessDenied")), Unavailable, false),
+        (Some((400, "RequestTimeout")), Unavailable, true),
+        (Some((501, "NotImplemented")), Unsupported, false),
         (Some((409, "ConditionalRequestConflict")), Conflict, false),
+        (Some((409, "OperationAborted")), Conflict, false),
         (Some((412, "PreconditionFailed")), Conflict, false),
         (Some((404, "NoSuchKey")), Conflict, false),
         (None, InDoubt, false),
