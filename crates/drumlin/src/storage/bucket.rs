@@ -101,7 +101,7 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             // environment.
             let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
             let named = keys.iter().find_map(|key| builder.get_config_value(key));
-            if named.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+            if named.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
                 builder = builder.with_allow_http(true);
             }
             Arc::new(builder.build().map_err(cannot)?)

@@ -91,7 +91,8 @@ fn check(what: &str, key: &str, value: &str) -> Result<()> {
         )));
     }
     let plain = ["key", "token", "secret", "region", "bucket", "account", "client_id", "tenant"];
-    if plain.iter().any(|part| key.contains(part)) && !value.bytes().all(|b| b.is_ascii_graphic()) {
+    let file = key.ends_with("_file");
+    if !file && plain.iter().any(|part| key.contains(part)) && !value.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(Error::invalid(format!(
             "{what} has a space, or a character that is not ASCII; such a value has none"
         )));
