@@ -140,11 +140,17 @@ fn now() -> Instant {
 /// Looks at what this thread is to look at, if that is due.
 fn look() {
     let due = LOOKED.get().is_none_or(|looked| looked.elapsed() >= STEP);
-    // What it calls may wait itself, so nothing is borrowed meanwhile.
-    if let Some(look) = LOOK.with_borrow(Clone::clone).filter(|_| due) {
-        LOOKED.set(Some(now()));
+    if !due {
+        return;
+    }
+    // What it calls may wait itself, without another look.
+    let mut taken = LOOK.take();
+    if let Some(look) = taken.clone() {
+        let _restore = Restore(|| {
+            LOOKED.set(Some(now()));
+            drop(LOOK.replace(taken.take()));
+        });
         look();
-        LOOKED.set(Some(now()));
     }
 }
 
@@ -180,7 +186,7 @@ pub fn receive<T>(receiver: &Receiver<T>) -> Result<Result<T, RecvError>> {
     })
 }
 
-/// Waits for the last message of work that ends by itself once it is to stop; looks meanwhile.
+/// Waits for the last message of work that ends by itself once it is to stop; looks in between.
 pub fn finish<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
     loop {
         match receiver.try_recv() {

@@ -104,7 +104,7 @@ pub(super) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
         true => Error::locked(format!(
             "{uri} is open for writing by this process, and failed; close it before opening it again"
         )),
-        // Its copy of the lock is none: what is told of is the holder's own word.
+        // A fork has no lock; the file says who has it.
         false if locked.message().ends_with(&holder) => Error::locked(format!(
             "{uri} is open for writing by {holder}, of which this one is a fork; close it there, or open it here with mode \"read\""
         )),

@@ -100,7 +100,6 @@ fn every_call_ends_at_each_of_its_waits_and_the_store_goes_on() {
             }
             if let Err(e) = done {
                 let kinds = [ErrorKind::Cancelled, ErrorKind::InDoubt];
-                // What is left of an item is told with it.
                 assert!(kinds.contains(&e.kind()), "{name}, request {waits}: {:?} {e}", e.kind());
             }
             if name != "close" {

@@ -141,11 +141,6 @@ const NONE: &[(&str, &str, &str)] = &[
          operation sees them",
     ),
     (
-        "stopped call",
-        "drop, undrop, snapshot, open, nodes, transaction",
-        "it is one commit or one look at the log, which is not interrupted",
-    ),
-    (
         "weak bucket",
         "write, upsert, delete, drop, undrop, snapshot, checkpoint, reclaim, read, look-up, nodes, transaction, feed, verify, \
          salvage",
