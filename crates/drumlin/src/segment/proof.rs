@@ -8,16 +8,20 @@
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, GenericListViewArray, OffsetSizeTrait,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
-use arrow::compute::cast;
-use arrow::datatypes::*;
+use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{
+    ArrowNativeType, DataType, Decimal128Type, Decimal256Type, IntervalDayTimeType, IntervalMonthDayNanoType,
+    IntervalUnit,
+};
 use arrow::util::bit_iterator::BitSliceIterator;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 use std::ops::Range;
+use vortex_array::dtype::PType;
 
 use super::types::places_of;
+use super::words::machine_type;
 use super::{Form, Segment, decode};
 use crate::base::{Error, Result};
 
@@ -46,32 +50,24 @@ pub struct RowDigest {
 
 impl RowDigest {
     /// Of all rows of a column.
-    pub fn of(array: &ArrayRef) -> Result<Self> {
+    pub fn of(array: &ArrayRef) -> Self {
         let mut digest = Self::default();
-        digest.add(array, None)?;
-        Ok(digest)
+        digest.add(array, None);
+        digest
     }
 
     /// Adds the rows of a piece of the column that `keep` says, or all, after those that were added before. One pass over
     /// them; texts, lists and the like take 8 bytes a row.
-    pub fn add(&mut self, array: &ArrayRef, keep: Option<&BooleanBuffer>) -> Result<()> {
+    pub fn add(&mut self, array: &ArrayRef, keep: Option<&BooleanBuffer>) {
+        let values = Values::of(array);
         match keep {
-            None => self.add_range(array, 0..array.len()),
-            Some(keep) => {
-                let values = Values::of(array)?;
-                BitSliceIterator::new(keep.values(), keep.offset(), keep.len())
-                    .for_each(|(start, end)| self.add_values(&values, start..end));
-                Ok(())
-            }
+            None => self.add_rows(&values, 0..array.len()),
+            Some(keep) => BitSliceIterator::new(keep.values(), keep.offset(), keep.len())
+                .for_each(|(start, end)| self.add_rows(&values, start..end)),
         }
     }
 
-    fn add_range(&mut self, array: &ArrayRef, rows: Range<usize>) -> Result<()> {
-        self.add_values(&Values::of(array)?, rows);
-        Ok(())
-    }
-
-    fn add_values(&mut self, values: &Values<'_>, rows: Range<usize>) {
+    fn add_rows(&mut self, values: &Values, rows: Range<usize>) {
         let n = rows.len() as u64;
         self.sum = self.sum.wrapping_add(values.sum(rows, self.rows));
         self.rows += n;
@@ -105,14 +101,14 @@ fn of_wide(value: i128) -> u64 {
 }
 
 /// The values of a column, ready to be hashed.
-enum Values<'a> {
-    I8(&'a [i8], Option<&'a NullBuffer>),
-    I16(&'a [i16], Option<&'a NullBuffer>),
-    I32(&'a [i32], Option<&'a NullBuffer>),
-    I64(&'a [i64], Option<&'a NullBuffer>),
-    U8(&'a [u8], Option<&'a NullBuffer>),
-    U16(&'a [u16], Option<&'a NullBuffer>),
-    U32(&'a [u32], Option<&'a NullBuffer>),
+enum Values {
+    I8(ScalarBuffer<i8>, Option<NullBuffer>),
+    I16(ScalarBuffer<i16>, Option<NullBuffer>),
+    I32(ScalarBuffer<i32>, Option<NullBuffer>),
+    U8(ScalarBuffer<u8>, Option<NullBuffer>),
+    U16(ScalarBuffer<u16>, Option<NullBuffer>),
+    U32(ScalarBuffer<u32>, Option<NullBuffer>),
+    U64(ScalarBuffer<u64>, Option<NullBuffer>),
     /// Hashes of all rows.
     Hashed(Vec<u64>),
 }
@@ -141,74 +137,64 @@ fn sum_of<T: Copy>(
     }
 }
 
-impl<'a> Values<'a> {
-    fn of(array: &'a ArrayRef) -> Result<Self> {
-        fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef) -> (&[T::Native], Option<&NullBuffer>) {
-            let array = array.as_primitive::<T>();
-            (array.values(), array.nulls())
+impl Values {
+    fn of(array: &ArrayRef) -> Self {
+        Self::of_numbers(array).unwrap_or_else(|| Self::Hashed(hashes(array)))
+    }
+
+    /// Those of a column whose values are single numbers of a machine type; floats by their bits.
+    fn of_numbers(array: &ArrayRef) -> Option<Self> {
+        fn numbers<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
+            let data = array.to_data();
+            ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
         }
-        macro_rules! plain {
-            ($form:ident, $type:ty) => {{
-                let (values, nulls) = numbers::<$type>(array);
-                Self::$form(values, nulls)
-            }};
-        }
-        Ok(match array.data_type() {
-            DataType::Int8 => plain!(I8, Int8Type),
-            DataType::Int16 => plain!(I16, Int16Type),
-            DataType::Int32 => plain!(I32, Int32Type),
-            DataType::Date32 => plain!(I32, Date32Type),
-            DataType::Time32(TimeUnit::Second) => plain!(I32, Time32SecondType),
-            DataType::Time32(_) => plain!(I32, Time32MillisecondType),
-            DataType::Decimal32(..) => plain!(I32, Decimal32Type),
-            DataType::Int64 => plain!(I64, Int64Type),
-            DataType::Date64 => plain!(I64, Date64Type),
-            DataType::Time64(TimeUnit::Microsecond) => plain!(I64, Time64MicrosecondType),
-            DataType::Time64(_) => plain!(I64, Time64NanosecondType),
-            DataType::Decimal64(..) => plain!(I64, Decimal64Type),
-            DataType::Timestamp(TimeUnit::Second, _) => plain!(I64, TimestampSecondType),
-            DataType::Timestamp(TimeUnit::Millisecond, _) => plain!(I64, TimestampMillisecondType),
-            DataType::Timestamp(TimeUnit::Microsecond, _) => plain!(I64, TimestampMicrosecondType),
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => plain!(I64, TimestampNanosecondType),
-            DataType::UInt8 => plain!(U8, UInt8Type),
-            DataType::UInt16 => plain!(U16, UInt16Type),
-            DataType::UInt32 => plain!(U32, UInt32Type),
-            _ => Self::Hashed(hashes(array)?),
+        let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
+        Some(match machine_type(array.data_type())? {
+            PType::I8 => Self::I8(numbers(array), nulls),
+            PType::I16 => Self::I16(numbers(array), nulls),
+            PType::I32 => Self::I32(numbers(array), nulls),
+            PType::U8 => Self::U8(numbers(array), nulls),
+            PType::U16 | PType::F16 => Self::U16(numbers(array), nulls),
+            PType::U32 | PType::F32 => Self::U32(numbers(array), nulls),
+            PType::I64 | PType::U64 | PType::F64 => Self::U64(numbers(array), nulls),
         })
     }
 
     fn sum(&self, rows: Range<usize>, before: u64) -> u64 {
         match self {
-            Self::I8(values, nulls) => sum_of(values, *nulls, rows, before, |v| i64::from(v) as u64),
-            Self::I16(values, nulls) => sum_of(values, *nulls, rows, before, |v| i64::from(v) as u64),
-            Self::I32(values, nulls) => sum_of(values, *nulls, rows, before, |v| i64::from(v) as u64),
-            Self::I64(values, nulls) => sum_of(values, *nulls, rows, before, |v| v as u64),
-            Self::U8(values, nulls) => sum_of(values, *nulls, rows, before, u64::from),
-            Self::U16(values, nulls) => sum_of(values, *nulls, rows, before, u64::from),
-            Self::U32(values, nulls) => sum_of(values, *nulls, rows, before, u64::from),
+            Self::I8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
+            Self::I16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
+            Self::I32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
+            Self::U8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
+            Self::U16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
+            Self::U32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
+            Self::U64(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| v),
             Self::Hashed(hashes) => sum_of(hashes, None, rows, before, |hash| hash),
+        }
+    }
+
+    /// A hash of each value, not yet of nulls.
+    fn hashes(self) -> Vec<u64> {
+        match self {
+            Self::I8(values, _) => values.iter().map(|v| i64::from(*v) as u64).collect(),
+            Self::I16(values, _) => values.iter().map(|v| i64::from(*v) as u64).collect(),
+            Self::I32(values, _) => values.iter().map(|v| i64::from(*v) as u64).collect(),
+            Self::U8(values, _) => values.iter().map(|v| u64::from(*v)).collect(),
+            Self::U16(values, _) => values.iter().map(|v| u64::from(*v)).collect(),
+            Self::U32(values, _) => values.iter().map(|v| u64::from(*v)).collect(),
+            Self::U64(values, _) => values.to_vec(),
+            Self::Hashed(hashes) => hashes,
         }
     }
 }
 
 /// A hash of each row's value.
-fn hashes(array: &ArrayRef) -> Result<Vec<u64>> {
+fn hashes(array: &ArrayRef) -> Vec<u64> {
     fn each<T: ArrowPrimitiveType>(array: &ArrayRef, hash: impl Fn(T::Native) -> u64) -> Vec<u64> {
         array.as_primitive::<T>().values().iter().map(|value| hash(*value)).collect()
     }
     let mut all: Vec<u64> = match array.data_type() {
-        DataType::Null => vec![NULL; array.len()],
         DataType::Boolean => array.as_boolean().values().iter().map(u64::from).collect(),
-        DataType::Int8 => each::<Int8Type>(array, |v| i64::from(v) as u64),
-        DataType::Int16 => each::<Int16Type>(array, |v| i64::from(v) as u64),
-        DataType::Int32 => each::<Int32Type>(array, |v| i64::from(v) as u64),
-        DataType::UInt8 => each::<UInt8Type>(array, u64::from),
-        DataType::UInt16 => each::<UInt16Type>(array, u64::from),
-        DataType::UInt32 => each::<UInt32Type>(array, u64::from),
-        DataType::UInt64 => each::<UInt64Type>(array, |v| of_wide(i128::from(v))),
-        DataType::Float16 => each::<Float16Type>(array, |v| u64::from(v.to_bits())),
-        DataType::Float32 => each::<Float32Type>(array, |v| u64::from(v.to_bits())),
-        DataType::Float64 => each::<Float64Type>(array, f64::to_bits),
         DataType::Decimal128(..) => each::<Decimal128Type>(array, of_wide),
         DataType::Decimal256(..) => each::<Decimal256Type>(array, |v| of_bytes(&v.to_le_bytes())),
         DataType::Interval(IntervalUnit::DayTime) => {
@@ -233,66 +219,59 @@ fn hashes(array: &ArrayRef) -> Result<Vec<u64>> {
         }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
-            let values = hashes(dictionary.values())?;
+            let values = hashes(dictionary.values());
             places_of(dictionary).into_iter().map(|key| values.get(key).copied().unwrap_or(NULL)).collect()
         }
         DataType::Struct(fields) => {
             let mut all = vec![fields.len() as u64; array.len()];
             for column in array.as_struct().columns() {
-                all.iter_mut().zip(hashes(column)?).for_each(|(all, own)| *all = both(*all, own));
+                all.iter_mut().zip(hashes(column)).for_each(|(all, own)| *all = both(*all, own));
             }
             all
         }
-        DataType::List(_) => of_lists(array.as_list::<i32>().offsets(), array.as_list::<i32>().values())?,
-        DataType::LargeList(_) => of_lists(array.as_list::<i64>().offsets(), array.as_list::<i64>().values())?,
+        DataType::List(_) => of_lists(array.as_list::<i32>().offsets(), array.as_list::<i32>().values()),
+        DataType::LargeList(_) => of_lists(array.as_list::<i64>().offsets(), array.as_list::<i64>().values()),
         DataType::Map(..) => {
-            of_lists(array.as_map().offsets(), &(std::sync::Arc::new(array.as_map().entries().clone()) as ArrayRef))?
+            of_lists(array.as_map().offsets(), &(std::sync::Arc::new(array.as_map().entries().clone()) as ArrayRef))
         }
         DataType::FixedSizeList(_, size) => {
-            let elements = hashes(array.as_fixed_size_list().values())?;
+            let elements = hashes(array.as_fixed_size_list().values());
             let size = usize::try_from(*size).unwrap_or(0);
             (0..array.len()).map(|row| of_elements(&elements[row * size..(row + 1) * size])).collect()
         }
-        DataType::ListView(_) => of_views(array.as_list_view::<i32>())?,
-        DataType::LargeListView(_) => of_views(array.as_list_view::<i64>())?,
-        // Those that are numbers of one machine word by another name.
-        _ => match array.data_type().primitive_width() {
-            Some(4) => return hashes(&cast(array, &DataType::Int32)?),
-            _ => return hashes_of_long(array),
+        DataType::ListView(_) => of_views(array.as_list_view::<i32>()),
+        DataType::LargeListView(_) => of_views(array.as_list_view::<i64>()),
+        _ => match Values::of_numbers(array) {
+            Some(values) => values.hashes(),
+            // A column of the null type; there are no others, see table/schema.rs.
+            None => vec![NULL; array.len()],
         },
     };
     if let Some(nulls) = array.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
         all.iter_mut().zip(nulls.iter()).filter(|(_, valid)| !valid).for_each(|(hash, _)| *hash = NULL);
     }
-    Ok(all)
-}
-
-/// The same of 64-bit integers by whatever name.
-fn hashes_of_long(array: &ArrayRef) -> Result<Vec<u64>> {
-    let plain = cast(array, &DataType::Int64)?;
-    let hash = |value: Option<i64>| value.map_or(NULL, |value| value as u64);
-    Ok(plain.as_primitive::<Int64Type>().iter().map(hash).collect())
+    all
 }
 
 fn of_elements(elements: &[u64]) -> u64 {
     elements.iter().fold(elements.len() as u64, |all, own| both(all, *own))
 }
 
-fn of_lists<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, values: &ArrayRef) -> Result<Vec<u64>> {
+fn of_lists<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, values: &ArrayRef) -> Vec<u64> {
     let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
-    let elements = hashes(&values.slice(first, last - first))?;
+    let elements = hashes(&values.slice(first, last - first));
     let list = |pair: &[O]| of_elements(&elements[pair[0].as_usize() - first..pair[1].as_usize() - first]);
-    Ok(offsets.windows(2).map(list).collect())
+    offsets.windows(2).map(list).collect()
 }
 
-fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> Result<Vec<u64>> {
+fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>) -> Vec<u64> {
     let (first, last) = super::types::view_range(list);
-    let elements = hashes(&list.values().slice(first, last - first))?;
+    let elements = hashes(&list.values().slice(first, last - first));
     let view = |row: usize| {
         let (offset, size) = (list.offsets()[row].as_usize(), list.sizes()[row].as_usize());
         if list.is_null(row) || size == 0 { of_elements(&[]) } else { of_elements(&elements[offset - first..][..size]) }
     };
-    Ok((0..list.len()).map(view).collect())
+    (0..list.len()).map(view).collect()
 }
 
 impl Segment {
@@ -300,7 +279,7 @@ impl Segment {
     pub fn digest_into(&mut self, rows: usize, data_type: &DataType, digest: &mut RowDigest) -> Result<()> {
         // Without a copy: they are taken, and given back.
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
-        let added = decode(bytes.clone(), rows, data_type, Form::Exact).and_then(|array| digest.add(&array, None));
+        let added = decode(bytes.clone(), rows, data_type, Form::Exact).map(|array| digest.add(&array, None));
         self.bytes = bytes.into();
         added.map_err(|e| unproven(&e.to_string()))
     }
@@ -309,7 +288,7 @@ impl Segment {
     pub fn prove(&mut self, array: &ArrayRef, data_type: &DataType) -> Result<()> {
         let mut found = RowDigest::default();
         self.digest_into(array.len(), data_type, &mut found)?;
-        same(RowDigest::of(array)?, found)
+        same(RowDigest::of(array), found)
     }
 }
 

@@ -82,7 +82,7 @@ fn encode_again(
         if let Some(digest) = digest {
             for source in sources {
                 let array = decode(source.bytes.clone(), source.rows, data_type, Form::Native)?;
-                digest.add(&array, source.keep)?;
+                digest.add(&array, source.keep);
             }
         }
         return Ok(Some(segments));
@@ -94,7 +94,7 @@ fn encode_again(
             scheme = found;
         }
         if let Some(digest) = &mut digest {
-            digest.add(&array, source.keep)?;
+            digest.add(&array, source.keep);
         }
         pieces.push(kept(array, source, as_codes)?);
     }

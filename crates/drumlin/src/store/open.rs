@@ -127,7 +127,10 @@ impl Store {
             triggers: Arc::new(triggers),
             pins: Arc::new(Pins::default()),
             session: Mutex::new(None),
-            maintenance: Exclusive::new("a checkpoint, reclaim or purge of this store", Maintenance { catalog, unmerged: BTreeSet::new() }),
+            maintenance: Exclusive::new(
+                "a checkpoint, reclaim or purge of this store",
+                Maintenance { catalog, unmerged: BTreeSet::new() },
+            ),
             background: Background::new(checkpoint::automatic),
             syncer,
             memtable_bytes: AtomicU64::new(memtable_bytes),
