@@ -110,20 +110,20 @@ pub struct Token {
     pub(super) rows: u64,
 }
 
-/// Fails if rows of this schema could not be staged for the table at `path`, before a hold is opened for them.
-///
-/// # Errors
-/// As [`Ticket::open`]; `SchemaMismatch` if the columns are not those of the table.
-pub fn check(store: &Store, path: &str, schema: &SchemaRef, options: &StageOptions) -> Result<()> {
-    store.check_reachable("staged writes")?;
-    store.refresh_if_shared()?;
-    let (state, new) = (store.state()?, store.inner.options.of_new_tables());
-    let target = Target::new(&state, Path::new(path)?, Some(schema), options, new)?;
-    let fits = conform(&RecordBatch::new_empty(schema.clone()), &target.schema.0);
-    fits.map(drop).map_err(|e| e.context(format!("'{path}'")))
-}
-
 impl Ticket {
+    /// Fails if rows of this schema could not be staged for the table at `path`, before a hold is opened for them.
+    ///
+    /// # Errors
+    /// As [`Ticket::open`]; `SchemaMismatch` if the columns are not those of the table.
+    pub fn check(store: &Store, path: &str, schema: &SchemaRef, options: &StageOptions) -> Result<()> {
+        store.check_reachable("staged writes")?;
+        store.refresh_if_shared()?;
+        let (state, new) = (store.state()?, store.inner.options.of_new_tables());
+        let target = Target::new(&state, Path::new(path)?, Some(schema), options, new)?;
+        let fits = conform(&RecordBatch::new_empty(schema.clone()), &target.schema.0);
+        fits.map(drop).map_err(|e| e.context(format!("'{path}'")))
+    }
+
     /// Begins a job on `store`. Each table comes with the schema of its rows, which is needed if the table does not exist or is
     /// to be overwritten with another one. One commit.
     ///
