@@ -74,10 +74,11 @@ def open(
     is made in it.
 
     ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
-    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core; at most 1024). Once the log has grown past
-    ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails, that is
-    logged, and once the log has four times as many bytes, a call that would write raises its error. What a call adds travels in its commit, without a block of its own,
-    if it takes at most ``inline_bytes`` (default 64 KiB; 0 for never).
+    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core; at most 1024). Once the log has grown
+    past ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails,
+    that is logged, and once the log has four times as many bytes, a call that would write raises its error. What a call
+    adds travels in its commit, without a block of its own, if it takes at most ``inline_bytes`` (default 64 KiB; 0 for
+    never).
 
     A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
     them: what could not be read then is lost for good.
@@ -119,7 +120,12 @@ def open(
     checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
     checked["block_grace_micros"] = optional_micros(block_grace, "block_grace")
     checked["retry_micros"] = optional_micros(retry_for, "retry_for")
-    for name, value in (("shared", shared), ("fresh", fresh), ("accept_loss", accept_loss), ("verify_rewrites", verify_rewrites)):
+    for name, value in (
+        ("shared", shared),
+        ("fresh", fresh),
+        ("accept_loss", accept_loss),
+        ("verify_rewrites", verify_rewrites),
+    ):
         checked[name] = flag(value, name)
     checked["compression"] = optional_text(compression, "compression")
     checked["writer"] = optional_text(writer, "writer")

@@ -563,8 +563,8 @@ class Store(Tables[Version]):
         return _drumlin.abort_staged(self._core, [token._core for token in tokens_argument(staged, "staged")])
 
     def verify(self, *, deep: bool = True, progress: Progress | None = None) -> VerifyReport:
-        """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded and
-        has the statistics that it says. What is wrong is reported, not raised. Takes as long as reading all rows.
+        """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded
+        and has the statistics that it says. What is wrong is reported, not raised. Takes as long as reading all rows.
 
         :param deep: ``False`` checks checksums alone, and decodes nothing.
 

@@ -561,8 +561,9 @@ class Table(Groupable, Addressed, Generic[_V]):
         ``_change`` (``delete``, ``insert``, and of a table with a key ``update_before`` and ``update_after``) and
         ``_version``. With ``each_version`` each listed version in between tells what it changed; else only what is left
         of all changes counts. ``columns`` are those that are compared and returned; a version has null in those that it
-        lacks. What both versions show alike is not read. Rows written by key that are in memory first become row groups, in a version of their own: not in a
-        store opened with ``mode="read"``, nor in a transaction, where they are a ``Conflict``.
+        lacks. What both versions show alike is not read. Rows written by key that are in memory first become row
+        groups, in a version of their own: not in a store opened with ``mode="read"``, nor in a transaction, where they
+        are a ``Conflict``.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

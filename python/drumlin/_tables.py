@@ -502,8 +502,9 @@ class Tables(Addressed, Generic[_V]):
 
     def move(self, src: str, dst: str, *, replace: bool = False) -> CopyReport:
         """Moves as :meth:`copy` copies, in one commit: tables stay the same, with their versions and snapshots, and are
-        found at other paths; a snapshot shows them there, and where they were. The retention in force for them is made explicit where the new place has another. With
-        ``replace`` a table that is in the place gets a version with the rows of the other, which goes to the trash.
+        found at other paths; a snapshot shows them there, and where they were. The retention in force for them is made
+        explicit where the new place has another. With ``replace`` a table that is in the place gets a version with the
+        rows of the other, which goes to the trash.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

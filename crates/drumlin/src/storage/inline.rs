@@ -63,8 +63,8 @@ impl InlineStorage {
         }
     }
 
-    /// Forgets released objects, but for those that a state may need that is being read: `is_read` is asked about the states
-    /// after one and before another. O(released objects).
+    /// Forgets released objects, except those that a state needs which is being read: `is_read` is asked about the states after
+    /// one and before another. O(released objects).
     pub fn forget_released(&self, is_read: impl Fn(Seq, Seq) -> bool) {
         let mut released = self.released.lock();
         if released.is_empty() {
