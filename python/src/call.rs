@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drumlin::base::waiting::{Context, watched, with_stop};
 use drumlin::base::{Cancel, Progress, Task, caught};
@@ -243,6 +243,11 @@ pub fn on_caller<T: Send + 'static>(errand: impl FnOnce() -> T + Send + 'static)
     receiver.recv().expect("the errand was run").unwrap_or_else(|panic| resume_unwind(panic))
 }
 
+#[expect(clippy::disallowed_methods, reason = "how long a caller waits for its signals is no time of a store")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// Runs a long call, which ends early if it checks any of `cancels` and a signal handler raises (Ctrl-C).
 pub fn long<T: Send>(py: Python<'_>, cancels: &[Cancel], call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     long_each(py, cancels, |_| call(), |_, never: Infallible| match never {})
@@ -292,27 +297,36 @@ fn long_watched<T: Send, U: Send>(
                 tell(Told::Ended(ended));
             };
             scope.spawn(run);
-            let mut interrupted = None;
+            let (mut interrupted, mut looked) = (None, now());
             loop {
-                let raised = match noted.recv_timeout(SIGNAL_POLL) {
-                    Ok(Note::Errand(errand)) => {
-                        errand();
-                        Ok(())
-                    }
-                    Ok(Note::Look) => match receiver.try_recv() {
-                        Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
-                        Ok(Told::Ended(done)) => {
-                            let result = done.unwrap_or_else(|panic| Err(Error::panicked(&*panic)));
-                            return ended(result, interrupted);
-                        }
-                        _ => Ok(()),
-                    },
-                    Err(RecvTimeoutError::Timeout) => Python::attach(|py| {
+                // However fast one errand follows the other.
+                let left = SIGNAL_POLL.saturating_sub(looked.elapsed());
+                let raised = if left.is_zero() {
+                    looked = now();
+                    Python::attach(|py| {
                         py.check_signals()?;
                         check_stop(py)?;
                         watch(py)
-                    }),
-                    Err(RecvTimeoutError::Disconnected) => unreachable!("a panic of the call is caught and sent"),
+                    })
+                } else {
+                    match noted.recv_timeout(left) {
+                        Ok(Note::Errand(errand)) => {
+                            errand();
+                            Ok(())
+                        }
+                        Ok(Note::Look) => match receiver.try_recv() {
+                            Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
+                            Ok(Told::Ended(done)) => {
+                                let result = done.unwrap_or_else(|panic| Err(Error::panicked(&*panic)));
+                                return ended(result, interrupted);
+                            }
+                            _ => Ok(()),
+                        },
+                        Err(RecvTimeoutError::Timeout) => Ok(()),
+                        Err(RecvTimeoutError::Disconnected) => {
+                            unreachable!("a panic of the call is caught and sent")
+                        }
+                    }
                 };
                 if let Err(raised) = raised {
                     stop.cancel();

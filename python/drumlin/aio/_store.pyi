@@ -352,6 +352,7 @@ def open(
     io_threads: int | None = None,
     block_grace: dt.timedelta | None = None,
     accept_loss: bool = False,
+    verify_rewrites: bool = True,
     retry_for: dt.timedelta | None = None,
     compression: Compression | None = None,
     writer: str | None = None,
