@@ -196,7 +196,9 @@ fn hashes(array: &ArrayRef) -> Vec<u64> {
     let mut all: Vec<u64> = match array.data_type() {
         DataType::Boolean => array.as_boolean().values().iter().map(u64::from).collect(),
         DataType::Decimal128(..) => each::<Decimal128Type>(array, of_wide),
-        DataType::Decimal256(..) => each::<Decimal256Type>(array, |v| of_bytes(&v.to_le_bytes())),
+        DataType::Decimal256(..) => {
+            each::<Decimal256Type>(array, |v| v.to_i128().map_or_else(|| of_bytes(&v.to_le_bytes()), of_wide))
+        }
         DataType::Interval(IntervalUnit::DayTime) => {
             each::<IntervalDayTimeType>(array, |v| both(i64::from(v.days) as u64, i64::from(v.milliseconds) as u64))
         }

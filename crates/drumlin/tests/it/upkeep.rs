@@ -266,7 +266,6 @@ fn a_reader_holds_nothing_that_came_after_it() {
     let (disk, clock) = (SimDisk::in_memory(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
     let store = open_inline(&disk, &clock, 1).unwrap();
     store.write("small", batch(&numbered(0, 30)), &Default::default()).unwrap();
-    let scan = store.read("small", &ReadOptions::default()).unwrap();
     let reader = store.transaction().unwrap();
     reader.table("small").stat().unwrap();
     let mut most = 0;
@@ -284,12 +283,17 @@ fn a_reader_holds_nothing_that_came_after_it() {
         assert!(held <= most, "round {round}: {held} bytes of small blocks are held, {most} after the first");
     }
     assert!(most > 0, "the reader's own block is held");
-    let rows: usize = scan.map(|batch| batch.unwrap().num_rows()).sum();
-    assert_eq!(rows, 30);
+    let rows = reader.table("small").collect(&ReadOptions::default()).unwrap();
+    assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 30);
     drop(reader);
-    store.checkpoint(&Default::default()).unwrap();
-    store.reclaim(&Default::default()).unwrap();
-    assert_eq!(gauge(&store, "drumlin_inline_bytes"), 0);
+    // A task of the pool that all tests share may hold what it has read until the pool looks at it again.
+    let mut rounds = 0;
+    while gauge(&store, "drumlin_inline_bytes") > 0 {
+        rounds += 1;
+        assert!(rounds < 2000, "{} bytes are held without a reader", gauge(&store, "drumlin_inline_bytes"));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        store.reclaim(&Default::default()).unwrap();
+    }
 }
 
 /// A transaction that was refused something, and so depends on everything, is committed after a checkpoint that moved all
