@@ -17,7 +17,7 @@ const HEADER: usize = 56;
 /// Where a record's checksum ends.
 const SUMMED: usize = 8;
 
-/// The head of a root: seq, catalog snapshot, chunks, ids.
+/// The head of a root: seq, catalog snapshot, chunks, ids. What follows is kept as it is.
 type Head = (u64, Option<(u64, u64, u64, u32, u32)>, Vec<(u64, u64, u64, u64)>, Vec<u128>);
 
 /// A store split into parts.
@@ -250,11 +250,11 @@ pub fn append_records(out: &mut Vec<u8>, records: &[Vec<u8>], name: &str) {
 
 /// A root of these parts. `named` is the new place of the index of the catalog snapshot.
 pub fn root(mut head: Vec<u8>, records: &[Vec<u8>], named: Option<(u64, u64, u32, u32)>) -> Vec<u8> {
-    if let (Some((seq, offset, bytes, sum)), Ok(decoded)) = (named, postcard::from_bytes::<Head>(&head))
+    if let (Some((seq, offset, bytes, sum)), Ok((decoded, rest))) = (named, postcard::take_from_bytes::<Head>(&head))
         && let Some(base) = decoded.1.filter(|base| base.0 == seq)
     {
         let decoded = (decoded.0, Some((base.0, base.1, offset, bytes, sum)), decoded.2, decoded.3);
-        head = postcard::to_stdvec(&decoded).unwrap_or(head);
+        head = postcard::to_extend(&decoded, Vec::new()).map_or(head.clone(), |first| [&first, rest].concat());
     }
     let mut out = b"DRUMROOT".to_vec();
     out.extend(drumlin::log::ROOT_VERSION.to_le_bytes());

@@ -81,7 +81,7 @@ def open(
     never).
 
     A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
-    them: what could not be read then is lost for good.
+    them: what could not be read then is lost for good. No other process may have the store open then.
 
     Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with these before a
     commit puts them in their place, unless ``verify_rewrites`` is ``False``; it takes up to a tenth of a checkpoint.

@@ -29,6 +29,10 @@ mod evolve;
 mod evolve_model;
 #[path = "it/evolve_run.rs"]
 mod evolve_run;
+#[path = "it/histories.rs"]
+mod histories;
+#[path = "it/histories_folder.rs"]
+mod histories_folder;
 #[path = "it/key_types.rs"]
 mod key_types;
 #[path = "it/keyed_model.rs"]
@@ -92,6 +96,17 @@ use drumlin::{ErrorKind, Tables};
 use model::Model;
 use random::{Op, apply, compare, draw, run};
 use support::{batch, numbered, open, open_with, read};
+
+/// Those of which history a store has.
+const HISTORIES: [(Bug, fn() -> Result<(), String>); 7] = [
+    (Bug::CompareNumbersOnly, || histories::rolled_back(1, 1)),
+    (Bug::OverwriteOnce, histories::taken_name),
+    (Bug::TrustNames, histories_folder::removed_while_open),
+    (Bug::GoOnInOtherHistory, histories::made_again),
+    (Bug::IgnoreWitness, histories::older_roots),
+    (Bug::IgnorePrev, histories_folder::mixed_segments),
+    (Bug::ReuseSessions, histories_folder::go_on_after_a_loss),
+];
 
 /// Runs random operations until a fault strikes, then loses power; returns what went wrong, if anything.
 fn strike(seed: u64) -> Result<(), String> {
@@ -456,7 +471,7 @@ fn main() {
         (Bug::ForgetWaiting, pages::what_a_vacuum_would_change_is_known),
         (Bug::IgnoreGrace, rules::grace_is_given),
     ];
-    for (bug, check) in single {
+    for (bug, check) in single.into_iter().chain(HISTORIES) {
         check().unwrap();
         let begun = std::time::Instant::now();
         plant(Some(bug));

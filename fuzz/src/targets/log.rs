@@ -131,7 +131,7 @@ pub fn mark_seeds() -> Vec<Vec<u8>> {
 
 fn read_bucket(bucket: SimBucket) {
     let _ = Remains::read(&bucket);
-    if let Ok((log, opened)) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000) {
+    if let Ok((log, opened)) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000, OnLoss::Refuse) {
         drop((log, opened));
     }
 }
@@ -164,14 +164,16 @@ fn sound_root() -> Vec<u8> {
 
 /// The root of a store, of an empty log, and of one with a chunk.
 pub fn root_seeds() -> Vec<Vec<u8>> {
-    [sound_root(), repair::root(vec![0; 4], &[], None), root_of_chunk(500)]
+    // Numbers and lists that are empty, an id of the store, no parent, a stamp.
+    [sound_root(), repair::root(vec![0, 0, 0, 0, 1, 0, 0], &[], None), root_of_chunk(500)]
         .map(|root| [&[0][..], &root].concat())
         .into()
 }
 
 fn root_of_chunk(bytes: usize) -> Vec<u8> {
     let none: (Option<()>, Vec<u128>) = (None, Vec::new());
-    let head = (CHUNK_LAST, none.0, vec![(1_u64, CHUNK_LAST, CHUNK_NONCE, bytes as u64)], none.1);
+    let origin = (1_u128, None::<()>, 0_u64);
+    let head = (CHUNK_LAST, none.0, vec![(1_u64, CHUNK_LAST, CHUNK_NONCE, bytes as u64)], none.1, origin);
     repair::root(postcard::to_stdvec(&head).expect("numbers"), &[], None)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use drumlin::base::Task;
-use drumlin::log::{FileLog, ObjectLog};
+use drumlin::log::{FileLog, ObjectLog, OnLoss};
 use drumlin::storage::{FileStorage, SimBucket, SimDisk};
 use drumlin::store::{Options, SalvageTarget};
 
@@ -33,7 +33,7 @@ fn bases() -> &'static [Base] {
         let names = bucket.objects().into_iter().map(|(name, _)| name);
         let content = |name: String| (name.clone(), bucket.content(&name).expect("it is listed").to_vec());
         let objects: Objects = names.map(content).collect();
-        let (_, opened) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000).expect("a sound log");
+        let (_, opened) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000, OnLoss::Refuse).expect("a sound log");
         let parts = Parts::of(&objects, &opened);
         assert_eq!(parts.clone().put_together(), objects, "nothing was changed");
         vec![folder(0, 0), folder(1 << 16, 0), folder(0, 1100), Base::Bucket(parts)]

@@ -65,6 +65,8 @@ pub struct Error {
     message: String,
     /// Storage asked for fewer requests: the same one may succeed later.
     throttled: bool,
+    /// What lies in the store's place does not continue what was there.
+    other_history: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -85,7 +87,7 @@ macro_rules! constructors {
 impl Error {
     /// An error of `kind` with the evidence in `message`.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), throttled: false, source: None }
+        Self { kind, message: message.into(), throttled: false, other_history: false, source: None }
     }
 
     constructors! {
@@ -115,6 +117,24 @@ impl Error {
     /// Whether storage refused the request because there were too many.
     pub fn is_throttled(&self) -> bool {
         self.throttled
+    }
+
+    /// What lies in the store's place is not a continuation of what was there when it was opened. Nothing may be read, changed or
+    /// deleted there any more by the handle that gets it.
+    pub fn other_history(kind: ErrorKind, what: impl fmt::Display) -> Self {
+        let message = format!("another history lies here: {what}");
+        Self { other_history: true, ..Self::new(kind, message) }
+    }
+
+    /// Whether it says that another history lies here.
+    pub fn is_other_history(&self) -> bool {
+        self.other_history
+    }
+
+    /// The same, of another kind.
+    #[must_use]
+    pub fn as_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
     }
 
     /// Adds the underlying error.

@@ -186,6 +186,20 @@ pub enum Bug {
     ForgetDue = 124,
     /// A page does not say which of its tables a vacuum would change.
     ForgetWaiting = 125,
+    /// Whether a root continues the one seen before is judged by the numbers of commits alone.
+    CompareNumbersOnly = 240,
+    /// A put under a name that is given once replaces what is there.
+    OverwriteOnce = 241,
+    /// A commit is acknowledged although the file that it went to has lost its name.
+    TrustNames = 242,
+    /// A handle that notices another history goes on reading, writing and deleting.
+    GoOnInOtherHistory = 243,
+    /// What lies beside a root when the log is opened is not looked at.
+    IgnoreWitness = 244,
+    /// An entry is applied whatever it says of the one before it.
+    IgnorePrev = 245,
+    /// Numbers of sessions are given again whose blocks are still on storage.
+    ReuseSessions = 246,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
 use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, Result, SessionId, checksum_at};
+use crate::base::{BlockId, Error, ErrorKind, Result, SessionId, checksum_at};
 use crate::storage::{InlineStorage, Storage, WriteMode, names};
 
 /// Hands out the numbers of one session's blocks.
@@ -25,6 +25,8 @@ use crate::storage::{InlineStorage, Storage, WriteMode, names};
 pub struct BlockNumbers {
     session: SessionId,
     next: AtomicU64,
+    /// Whether one of its names was taken.
+    meets: AtomicBool,
     /// Blocks that no commit will refer to. They were deleted, but that may have failed, and a put may arrive late.
     abandoned: Mutex<Vec<BlockId>>,
 }
@@ -32,7 +34,7 @@ pub struct BlockNumbers {
 impl BlockNumbers {
     /// Numbers for `session`, which has written nothing yet.
     pub fn new(session: SessionId) -> Self {
-        Self { session, next: AtomicU64::new(0), abandoned: Mutex::default() }
+        Self::of_attempt(session, 0)
     }
 
     /// Notes blocks that no commit will refer to, to be deleted later.
@@ -49,7 +51,12 @@ impl BlockNumbers {
 
     /// Numbers of one attempt at a task, of many that write under one number at a time: from `first` on.
     pub fn of_attempt(session: SessionId, first: u64) -> Self {
-        Self { session, next: AtomicU64::new(first), abandoned: Mutex::default() }
+        Self { session, next: AtomicU64::new(first), meets: AtomicBool::new(false), abandoned: Mutex::default() }
+    }
+
+    /// Whether one of its names was taken, so that the session is to be given up.
+    pub fn meets_others(&self) -> bool {
+        self.meets.load(Ordering::SeqCst)
     }
 
     /// The session that writes.
@@ -256,7 +263,19 @@ impl BlockWriter {
             // Listed before the put, so that whatever it left is deleted if it fails.
             self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
             self.kept.push(&current);
-            self.storage.put(&current.name, &current.parts, WriteMode::Once)?;
+            let put = self.storage.put(&current.name, &current.parts, WriteMode::Once);
+            if let Err(e) = &put
+                && e.kind() == ErrorKind::AlreadyExists
+            {
+                // It is somebody else's, so it is not to be deleted; and this session meets others.
+                self.written.pop();
+                self.numbers.meets.store(true, Ordering::SeqCst);
+                return Err(Error::unavailable(format!(
+                    "{}; nothing was done: try again, which writes under other names",
+                    e.message()
+                )));
+            }
+            put?;
         }
         Ok(())
     }

@@ -12,6 +12,9 @@ pub struct Entry {
     pub seq: Seq,
     /// Names this attempt, so that a retry is recognised.
     pub id: EntryId,
+    /// The id of the entry before it, so that what it continues is known; the store's id before the first. `None` in entries of
+    /// earlier builds.
+    pub prev: Option<EntryId>,
     /// The session that wrote it; 0 if none was registered.
     pub session: SessionId,
     /// The later of the clock's time and the previous entry's.

@@ -1,18 +1,19 @@
 //! The commit log in files: append-only segments, with one sync per append.
 //!
-//! Recovery trusts nothing it cannot prove. A bad record, with everything after it, is cut only if nothing shows that it had
-//! been synced: no later good record, no later segment, and not the mark next to the log. Otherwise the log is `Corrupt`.
-//! After a write or sync whose outcome is unknown the handle is poisoned: nothing is retried, the store must be opened
+//! Recovery trusts nothing it cannot prove (recovery.rs). The newest segment must keep its name: a commit is acknowledged only if,
+//! after its sync, the file that it went to still has one. If it has several, another folder shares it, and the log goes on in a
+//! new one. After a write or sync whose outcome is unknown the handle is poisoned: nothing is retried, the store must be opened
 //! again. The system reports a failed write-back to only one caller, so one thread syncs at a time, and checks whether the
 //! handle is poisoned once it has its turn.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::frame::{self, Body, Header, Record};
-use super::mark::Mark;
+use super::mark::{Mark, MarkFound};
+use super::origin::{CLOSED, Origin};
+use super::recovery::{OnLoss, list_segments, recover};
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
@@ -37,21 +38,13 @@ impl Default for LogOptions {
     }
 }
 
-/// What to do about entries that are known to have been synced and cannot be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnLoss {
-    /// The log is `Corrupt`.
-    #[default]
-    Refuse,
-    /// It ends before them.
-    Accept,
-}
-
 /// The commit log of a local store.
 pub struct FileLog {
     disk: Arc<dyn Disk>,
     options: LogOptions,
     mark: Mark,
+    /// How the mark was found when the log was opened.
+    mark_found: MarkFound,
     /// Held by the thread that syncs; taken before `tail`.
     syncing: Mutex<()>,
     tail: Mutex<Tail>,
@@ -73,30 +66,8 @@ struct Tail {
     ended: bool,
     poisoned: bool,
     closed: bool,
-}
-
-/// One segment as read.
-struct LogSegment {
-    name: String,
-    header: Header,
-    entries: Vec<Entry>,
-    /// Offset past the last good record.
-    end: u64,
-    /// Whether bytes past `end` must be cut.
-    torn: bool,
-    /// Whether the last record is an end mark.
-    ended: bool,
-    /// The good records after the last one that is known to be synced, or the header if there is no record; and their
-    /// offset. An end mark that nothing follows is not known to be synced.
-    unsynced_offset: u64,
-    unsynced_bytes: Bytes,
-}
-
-impl LogSegment {
-    /// The number of the entry that follows this segment.
-    fn next(&self) -> Seq {
-        self.entries.last().map_or(self.header.first, |entry| entry.seq.next())
-    }
+    /// Whether the segment is part of another folder too, so that nothing more may be written to it.
+    linked: bool,
 }
 
 impl FileLog {
@@ -126,21 +97,29 @@ impl FileLog {
             ended: false,
             poisoned: false,
             closed: false,
+            linked: false,
         };
-        let mark = Mark::open(&*disk, last)?;
-        Ok(Self { disk, options, mark, syncing: Mutex::new(()), tail: Mutex::new(tail) })
+        let (mark, _) = Mark::open(&*disk, last)?;
+        Ok(Self { disk, options, mark, mark_found: MarkFound::Sound, syncing: Mutex::new(()), tail: Mutex::new(tail) })
     }
 
     /// Reads the log without changing anything, as a follower does: a torn tail is left alone.
     pub fn read(disk: &dyn Disk) -> Result<Opened> {
         let (_, base, entries) = recover(disk, OnLoss::Refuse)?;
-        Ok(Opened { base, entries })
+        Ok(Opened { base, entries, ..Opened::default() })
     }
 
     /// Opens the log for writing: cuts a torn tail, and removes segments that the newest base makes unnecessary.
     pub fn open(disk: Arc<dyn Disk>, options: LogOptions, loss: OnLoss) -> Result<(Self, Opened)> {
-        let (newest, base, entries) = recover(&*disk, loss)?;
-        let file = disk.open(&newest.name, Access::Write)?;
+        let (recovered, lossy) = match recover(&*disk, OnLoss::Refuse) {
+            Err(e) if e.kind() == ErrorKind::Corrupt && loss == OnLoss::Accept => (recover(&*disk, loss)?, true),
+            other => (other?, false),
+        };
+        let (newest, base, entries) = recovered;
+        let mut file = disk.open(&newest.name, Access::Write)?;
+        if file.links()? > 1 {
+            file = copy_segment(&*disk, &newest.name, &*file)?;
+        }
         if newest.torn {
             file.set_len(newest.end)?;
         }
@@ -170,11 +149,12 @@ impl FileLog {
             ended: newest.ended,
             poisoned: false,
             closed: false,
+            linked: false,
         };
-        let mark = Mark::open(&*disk, last)?;
-        let log = Self { disk, options, mark, syncing: Mutex::new(()), tail: Mutex::new(tail) };
+        let (mark, mark_found) = Mark::open(&*disk, last)?;
+        let log = Self { disk, options, mark, mark_found, syncing: Mutex::new(()), tail: Mutex::new(tail) };
         log.cut()?;
-        Ok((log, Opened { base, entries }))
+        Ok((log, Opened { base, entries, origin: Origin::default(), lossy }))
     }
 
     /// Continues in a new segment.
@@ -193,7 +173,7 @@ impl FileLog {
         tail.first = first;
         tail.base = base;
         tail.offset = frame::HEADER_BYTES as u64;
-        tail.ended = false;
+        (tail.ended, tail.linked) = (false, false);
         Ok(())
     }
 
@@ -202,9 +182,9 @@ impl FileLog {
         (!planted(Bug::SyncTogether)).then(|| self.syncing.lock())
     }
 
-    /// Whether the newest segment has grown past its limit.
+    /// Whether the newest segment takes no more: it has grown past its limit, or another folder has it too.
     fn is_full(&self, tail: &Tail) -> bool {
-        tail.offset > self.options.segment_bytes_max && tail.first <= tail.last
+        tail.linked || (tail.offset > self.options.segment_bytes_max && tail.first <= tail.last)
     }
 
     /// Removes segments whose entries the base holds. What cannot be removed now is removed at the next opportunity.
@@ -260,7 +240,18 @@ impl CommitLog for FileLog {
 
     fn refresh(&self) -> Result<Option<News>> {
         // No other process writes.
-        Ok(None)
+        self.confirm().map(|()| None)
+    }
+
+    fn confirm(&self) -> Result<()> {
+        self.tail.lock().check_name()
+    }
+
+    fn inspect(&self, store: u128) -> Result<Vec<String>> {
+        let again =
+            "it was written again, and whether commits after those in the log were lost before that cannot be seen";
+        let found = self.mark_found.fault(store).map(|what| format!("{what} when the store was opened: {again}"));
+        Ok(found.or(Mark::find(&*self.disk).fault(store)).into_iter().collect())
     }
 
     fn read(&self) -> Result<Opened> {
@@ -282,6 +273,7 @@ impl CommitLog for FileLog {
         let mut tail = self.tail.lock();
         match synced {
             Ok(()) => {
+                tail.check_name()?;
                 tail.synced = tail.synced.max(last);
                 self.mark.say(tail.synced);
                 self.mark.sync();
@@ -352,7 +344,11 @@ impl Tail {
         // The end mark says that everything before it was synced.
         self.sync()?;
         let record = Record { seq: self.last, synced: self.last, body: Body::End };
-        self.write(&record, true)?;
+        match self.write(&record, true) {
+            // There is nothing left to close.
+            Err(e) if e.is_other_history() => {}
+            other => other?,
+        }
         self.ended = true;
         Ok(())
     }
@@ -364,9 +360,27 @@ impl Tail {
                 self.poisoned = true;
                 return Err(Error::in_doubt("the log could not be synced").with_source(error));
             }
+            self.check_name()?;
             self.synced = self.last;
         }
         Ok(())
+    }
+
+    /// Fails for good if the segment is no longer in the store's folder: what was written to it is gone.
+    fn check_name(&mut self) -> Result<()> {
+        match self.file.links()? {
+            0 if !planted(Bug::TrustNames) => {
+                self.poisoned = true;
+                Err(Error::other_history(
+                    ErrorKind::Corrupt,
+                    format!("{} was removed or replaced while it was open; {CLOSED}", self.name),
+                ))
+            }
+            links => {
+                self.linked |= links > 1;
+                Ok(())
+            }
+        }
     }
 
     fn write(&mut self, record: &Record, sync: bool) -> Result<()> {
@@ -388,6 +402,9 @@ impl Tail {
             self.poisoned = true;
             return Err(Error::in_doubt("the log could not be synced").with_source(error));
         }
+        if sync {
+            self.check_name()?;
+        }
         self.offset += bytes.len() as u64;
         Ok(())
     }
@@ -401,10 +418,23 @@ struct NewSegment<'a> {
     file: Box<dyn DiskFile>,
 }
 
+/// Gives a segment that another folder has too a copy of its own.
+fn copy_segment(disk: &dyn Disk, name: &str, file: &dyn DiskFile) -> Result<Box<dyn DiskFile>> {
+    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let mut bytes = vec![0; length];
+    let n = file.read_at(0, &mut bytes)?;
+    Ok(new_segment(disk, name.to_owned(), &bytes[..n])?.publish(disk)?.1)
+}
+
 /// Writes a segment that holds a header only, under a temporary name.
 fn prepare_segment<'a>(disk: &'a dyn Disk, header: &Header) -> Result<NewSegment<'a>> {
-    let folder = disk.folder(names::LOG)?;
     let name = names::log_segment(header.first);
+    let bytes = frame::encode_header(header, &name);
+    new_segment(disk, name, &bytes)
+}
+
+fn new_segment<'a>(disk: &'a dyn Disk, name: String, bytes: &[u8]) -> Result<NewSegment<'a>> {
+    let folder = disk.folder(names::LOG)?;
     let temporary = names::temporary_segment(&name);
     let file = match disk.create(&temporary) {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
@@ -413,7 +443,7 @@ fn prepare_segment<'a>(disk: &'a dyn Disk, header: &Header) -> Result<NewSegment
         }
         other => other?,
     };
-    file.write_at(0, &frame::encode_header(header, &name))?;
+    file.write_at(0, bytes)?;
     if !planted(Bug::SkipLogHeaderSync) {
         file.sync()?;
     }
@@ -432,158 +462,4 @@ impl NewSegment<'_> {
         let file = disk.open(&self.name, Access::Write).unwrap_or(self.file);
         Ok((self.name, file))
     }
-}
-
-/// First seqs of all segments, ascending.
-fn list_segments(disk: &dyn Disk) -> Result<Vec<Seq>> {
-    let mut firsts: Vec<Seq> =
-        disk.list(names::LOG)?.iter().filter_map(|entry| names::parse_log_segment(&entry.name)).collect();
-    firsts.sort_unstable();
-    Ok(firsts)
-}
-
-/// Reads all segments that the newest one's base needs.
-fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base>, Vec<Entry>)> {
-    // Read before the log, which another process may be writing.
-    let marked = Mark::read(disk);
-    let firsts = list_segments(disk)?;
-    let Some((&newest_first, older)) = firsts.split_last() else {
-        return Err(Error::corrupt(format!("{}: there is no log segment", names::LOG)));
-    };
-    let newest = read_segment(disk, newest_first, true, loss)?;
-    let base = newest.header.base;
-    let mut wanted = newest.header.first;
-    let from = base.map_or(Seq(1), |base| base.from);
-    let mut chain = Vec::new();
-    for &first in older.iter().rev() {
-        if wanted <= from {
-            break;
-        }
-        let segment = read_segment(disk, first, false, loss)?;
-        if segment.next() != wanted {
-            let (name, next) = (&segment.name, segment.next());
-            return Err(Error::corrupt(format!("{name}: ends before entry {next}, expected entries up to {wanted}")));
-        }
-        wanted = first;
-        chain.push(segment);
-    }
-    if wanted > from {
-        return Err(Error::corrupt(format!("{}: entries {from} to {} are missing", names::LOG, wanted.0 - 1)));
-    }
-    let mut entries: Vec<Entry> = chain.into_iter().rev().flat_map(|segment| segment.entries).collect();
-    entries.extend(newest.entries.iter().cloned());
-    entries.retain(|entry| entry.seq >= from);
-    if loss == OnLoss::Refuse && newest.next() <= marked {
-        let (name, last) = (&newest.name, newest.next().0 - 1);
-        return Err(Error::corrupt(format!(
-            "{name}: ends with commit {last}, but {} says that commit {marked} was synced; {WAYS_OUT}",
-            names::LOG_MARK
-        )));
-    }
-    Ok((newest, base, entries))
-}
-
-/// Reads a segment up to the first bad record, and judges that.
-fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Result<LogSegment> {
-    let name = names::log_segment(first);
-    let file = disk.open(&name, Access::Read)?;
-    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
-    let mut bytes = vec![0; length];
-    let n = file.read_at(0, &mut bytes)?;
-    bytes.truncate(n);
-    let bytes = Bytes::from(bytes);
-    let header = frame::decode_header(&bytes, &name)?;
-    if header.first != first {
-        return Err(Error::corrupt(format!("{name}: its header says that it begins with entry {}", header.first)));
-    }
-    if first.0 == 0 || header.base.is_some_and(|base| base.seq >= first) {
-        return Err(Error::corrupt(format!("{name}: its header names a catalog snapshot of a later state")));
-    }
-    if header.base.is_some_and(|base| base.from > base.seq.next()) {
-        return Err(Error::corrupt(format!("{name}: its header leaves out entries after the catalog snapshot")));
-    }
-    let mut segment = LogSegment {
-        name,
-        header,
-        entries: Vec::new(),
-        end: frame::HEADER_BYTES as u64,
-        torn: false,
-        ended: false,
-        unsynced_offset: 0,
-        unsynced_bytes: bytes.slice(..frame::HEADER_BYTES),
-    };
-    // Where each entry and the last end mark begin, and the entry up to which all are known to be synced.
-    let (mut starts, mut end_mark, mut synced): (Vec<(Seq, usize)>, usize, Seq) = (Vec::new(), 0, Seq(0));
-    let mut offset = frame::HEADER_BYTES;
-    while offset < bytes.len() {
-        let next = segment.next();
-        let start = offset;
-        match frame::decode_record(&bytes, &segment.name, offset) {
-            Some((Record { seq, synced: mark, body: Body::Entry(entry) }, behind)) if seq == next => {
-                segment.entries.push(entry);
-                starts.push((seq, start));
-                synced = synced.max(mark);
-                segment.ended = false;
-                offset = behind;
-            }
-            Some((Record { seq, synced: mark, body: Body::End }, behind)) if seq.next() == next => {
-                synced = synced.max(mark);
-                segment.ended = true;
-                end_mark = start;
-                offset = behind;
-            }
-            _ => {
-                judge_tail(&bytes, &segment.name, offset, next, newest, loss)?;
-                segment.torn = true;
-                break;
-            }
-        }
-        segment.end = offset as u64;
-    }
-    let unsynced = starts.iter().find(|(seq, _)| *seq > synced).map(|(_, start)| *start);
-    if let Some(start) = unsynced.or(segment.ended.then_some(end_mark)) {
-        segment.unsynced_offset = start as u64;
-        segment.unsynced_bytes = bytes.slice(start..segment.end as usize);
-    }
-    Ok(segment)
-}
-
-/// What to do about a log that has lost synced entries.
-const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin salvage`, or open the store with \
-                        accept_loss to continue without those commits";
-
-/// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
-pub(super) fn judge_tail(
-    bytes: &Bytes,
-    name: &str,
-    offset: usize,
-    next: Seq,
-    newest: bool,
-    loss: OnLoss,
-) -> Result<()> {
-    let corrupt =
-        |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}; {WAYS_OUT}")));
-    if !newest {
-        return corrupt("a later segment shows that it had been synced".into());
-    }
-    if loss == OnLoss::Accept {
-        return Ok(());
-    }
-    let mut at = frame::align(offset);
-    while at < bytes.len() {
-        // Most offsets are ruled out by the header: no checksum is computed over bytes that a wrong length claims.
-        if frame::may_show_synced(bytes, at, next)
-            && let Some((record, _)) = frame::decode_record(bytes, name, at)
-        {
-            if record.synced >= next {
-                return corrupt(format!("the record at {at} shows that it had been synced"));
-            }
-            // What precedes that entry is an end mark, which was synced before the entry was written.
-            if record.seq == next && matches!(record.body, Body::Entry(_)) {
-                return corrupt(format!("entry {next} follows at {at}: an end mark is damaged"));
-            }
-        }
-        at = frame::align(at + 1);
-    }
-    Ok(())
 }

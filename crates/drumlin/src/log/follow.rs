@@ -3,14 +3,19 @@
 //! A reader continues where it was: in the newest segment, it reads the last record that it knows, which must be unchanged,
 //! and what follows it. If anything else has changed, the log is read as recovery reads it. A record that is only partly
 //! there is left for the next time, unless a later one shows that it had been complete.
+//!
+//! What it finds must continue what it knows: the file that says what the folder is must be the same, the log must not end
+//! earlier, and the last entry known must be there. Only that entry may have been undone by its writer, if it was not synced.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::file::judge_tail;
 use super::frame::{self, Body, Record};
+use super::mark::Mark;
+use super::origin::CLOSED;
+use super::recovery::judge_tail;
 use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, News, OnLoss, Opened};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
@@ -23,9 +28,14 @@ pub struct FileFollower {
 
 struct Seen {
     base: Option<Base>,
-    /// The last entry known, and its id unless the catalog snapshot holds it.
+    /// The last entry known, its id unless the catalog snapshot holds it, and that of the one before it if it is known.
     last: Seq,
     id: Option<EntryId>,
+    prev: Option<EntryId>,
+    /// What the folder says that it is.
+    format: Vec<u8>,
+    /// The header of the newest segment.
+    header: Vec<u8>,
     /// The log's segments and their sizes.
     files: Vec<(String, u64)>,
     place: Option<Position>,
@@ -114,13 +124,79 @@ fn read_only() -> Error {
 impl FileFollower {
     /// Follows the log on `disk`, whose content `opened` is known.
     pub fn new(disk: Arc<dyn Disk>, opened: &Opened) -> Self {
-        let id = opened.entries.last().map(|entry| entry.id);
-        let seen = Seen { base: opened.base, last: last_of(opened), id, files: Vec::new(), place: None };
+        let (id, prev) = ids_of(opened);
+        let format = read_whole(&*disk, names::FORMAT).unwrap_or_default();
+        let (last, files, header) = (last_of(opened), Vec::new(), Vec::new());
+        let seen = Seen { base: opened.base, last, id, prev, format, header, files, place: None };
         Self { disk, seen: Mutex::new(seen) }
     }
 }
 
+/// The ids of the last entry and of the one before it.
+fn ids_of(opened: &Opened) -> (Option<EntryId>, Option<EntryId>) {
+    let last = opened.entries.last();
+    (last.map(|entry| entry.id), last.and_then(|entry| entry.prev))
+}
+
+fn read_whole(disk: &dyn Disk, name: &str) -> Result<Vec<u8>> {
+    read_start(disk, name, usize::MAX)
+}
+
+/// The first bytes of a file.
+fn read_start(disk: &dyn Disk, name: &str, bytes: usize) -> Result<Vec<u8>> {
+    let file = disk.open(name, Access::Read)?;
+    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let mut content = vec![0; length.min(bytes)];
+    let n = file.read_at(0, &mut content)?;
+    content.truncate(n);
+    Ok(content)
+}
+
+/// The log does not continue what its reader knows.
+fn other(what: impl std::fmt::Display) -> Error {
+    Error::other_history(ErrorKind::Corrupt, format!("{what}; {CLOSED}"))
+}
+
 impl Seen {
+    /// Fails if the folder is another store than it was.
+    fn check_format(&self, disk: &dyn Disk) -> Result<()> {
+        match read_whole(disk, names::FORMAT) {
+            _ if self.format.is_empty() => Ok(()),
+            Ok(format) if format == self.format => Ok(()),
+            Ok(_) => Err(Error::other_history(
+                ErrorKind::Closed,
+                format!("the file '{}' is that of another store than the one opened; {CLOSED}", names::FORMAT),
+            )),
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(other(format!("the file '{}' is gone", names::FORMAT))),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether the newest segment is the one that was read: it begins alike, and has the last entry that was read of it.
+    fn is_there(&self, disk: &dyn Disk) -> Result<bool> {
+        let Some(place) = &self.place else { return Ok(true) };
+        Ok(read_start(disk, &place.name, frame::HEADER_BYTES)? == self.header
+            && (place.id.is_none() || place.read(disk)?.is_some()))
+    }
+
+    /// Judges a log that was read as a whole: whether it has new entries, and whether these continue the last one known.
+    fn judge(&self, opened: &Opened, synced: Seq) -> Result<Option<bool>> {
+        let (last, known) = (last_of(opened), self.last);
+        // A record that could not be synced is undone by its writer, and another may have taken its place.
+        if last < known && (last.next() < known || synced >= known) {
+            return Err(other(format!("{}: ends with commit {last}, but commit {known} was seen", names::LOG)));
+        }
+        let there = opened.entries.iter().find(|entry| entry.seq == known);
+        let same = there.is_none_or(|there| self.id.is_none_or(|id| id == there.id));
+        if let (false, Some(there), Some(prev)) = (same, there, self.prev)
+            && there.prev.is_some_and(|then| then != prev)
+        {
+            return Err(other(format!("{}: commit {known} is another than the one that was seen", names::LOG)));
+        }
+        let reaches = opened.base.is_none_or(|base| base.seq <= known);
+        Ok((last > known).then_some(reaches && same))
+    }
+
     /// What was added to the newest segment, if nothing else has changed.
     fn read_on(&self, disk: &dyn Disk, files: &[(String, u64)]) -> Result<Option<(Position, Vec<Entry>)>> {
         let (Some(place), Some((then, old)), Some((now, newer))) =
@@ -146,11 +222,17 @@ impl CommitLog for FileFollower {
 
     fn refresh(&self) -> Result<Option<News>> {
         let mut seen = self.seen.lock();
-        let listed = self.disk.list(names::LOG)?.into_iter();
+        seen.check_format(&*self.disk)?;
+        let listed = self.disk.list(names::LOG).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => other(format!("the folder '{}' is gone", names::LOG)),
+            _ => e,
+        });
+        let listed = listed?.into_iter();
         let segments = listed.filter(|entry| names::parse_log_segment(&entry.name).is_some());
         let mut files: Vec<(String, u64)> = segments.map(|entry| (entry.name, entry.bytes)).collect();
         files.sort_unstable();
-        if seen.files == files {
+        // Its writer may cut it during the call.
+        if seen.files == files && seen.is_there(&*self.disk).unwrap_or(false) {
             // Nothing has been written since the last look.
             return Ok(None);
         }
@@ -158,34 +240,48 @@ impl CommitLog for FileFollower {
             let known = seen.last;
             let new: Vec<Entry> = entries.into_iter().filter(|entry| entry.seq > known).collect();
             if let Some(last) = new.last() {
-                (seen.last, seen.id) = (last.seq, Some(last.id));
+                (seen.last, seen.id, seen.prev) = (last.seq, Some(last.id), last.prev);
             }
             (seen.files, seen.place) = (files, Some(place));
             return Ok((!new.is_empty()).then_some(News::Entries(new)));
         }
+        let synced = Mark::read(&*self.disk);
         let mut opened = retry_while_moving(|| FileLog::read(&*self.disk))?;
-        let (last, known) = (last_of(&opened), seen.last);
-        let reaches = opened.base.is_none_or(|base| base.seq <= known);
-        // A record that could not be synced is undone by its writer, and another may have taken its place.
-        let there = opened.entries.iter().find(|entry| entry.seq == known).map(|entry| entry.id);
-        let same = there.is_none() || seen.id.is_none() || there == seen.id;
-        let id = opened.entries.last().map(|entry| entry.id);
+        let judged = seen.judge(&opened, synced)?;
+        let known = seen.last;
         let place = files.last().and_then(|(name, _)| Position::start(name));
-        *seen = Seen { base: opened.base, last, id, files, place };
-        Ok(match (last > known, reaches && same) {
-            (false, _) => None,
-            (true, false) => Some(News::All(opened)),
-            (true, true) => {
+        let header = place.as_ref().map(|place| read_start(&*self.disk, &place.name, frame::HEADER_BYTES));
+        // Gone again: then it is read as a whole the next time too.
+        let (header, place) = match header {
+            Some(Ok(header)) => (header, place),
+            _ => (Vec::new(), None),
+        };
+        if judged.is_some() {
+            (seen.last, (seen.id, seen.prev)) = (last_of(&opened), ids_of(&opened));
+        }
+        (seen.base, seen.files, seen.place, seen.header) = (opened.base, files, place, header);
+        Ok(match judged {
+            None => None,
+            Some(false) => Some(News::All(opened)),
+            Some(true) => {
                 opened.entries.retain(|entry| entry.seq > known);
                 Some(News::Entries(opened.entries))
             }
         })
     }
 
+    fn confirm(&self) -> Result<()> {
+        self.seen.lock().check_format(&*self.disk)
+    }
+
+    fn inspect(&self, store: u128) -> Result<Vec<String>> {
+        Ok(Mark::find(&*self.disk).fault(store).into_iter().collect())
+    }
+
     fn knows(&self, last: Seq) {
         let mut seen = self.seen.lock();
         if seen.last != last {
-            (seen.last, seen.id, seen.place) = (last, None, None);
+            (seen.last, seen.id, seen.prev, seen.place) = (last, None, None, None);
             seen.files.clear();
         }
     }

@@ -18,7 +18,8 @@
 //!   8  8  seq of the entry (of an end mark: of the last entry)
 //!  16  7  the greatest seq known to be synced when this was written (56 bits)
 //!  23  1  kind: 1 entry, 2 end mark (clean close)
-//!  24  -  body; of an entry: id 16, session 8, time 8, features 8, payload
+//!  24  -  body; of an entry: id 16, session 8, time 8, features 8, the id of the entry before it 16, payload. That id is
+//!         missing in entries of earlier builds, whose features lack bit 32.
 //! ```
 
 use bytes::Bytes;
@@ -34,8 +35,12 @@ pub const HEADER_BYTES: usize = 56;
 const RECORD_HEADER_BYTES: usize = 24;
 /// Bytes of an entry's body before its payload.
 const ENTRY_HEADER_BYTES: usize = 40;
+/// Bytes of the id of the entry before it, which follow.
+const PREV_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"DRUMLOG\0";
 const ALIGNMENT: usize = 8;
+/// The bit of the features that says that the entry names the one before it.
+const FEATURE_PREV: u64 = 1 << 32;
 const SYNCED_MAX: u64 = (1 << 56) - 1;
 
 /// The first bytes of a segment.
@@ -73,6 +78,10 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+}
+
+fn id_at(bytes: &[u8], at: usize) -> EntryId {
+    EntryId(u128::from_le_bytes(bytes[at..at + 16].try_into().expect("16 bytes")))
 }
 
 /// Encodes the header of the segment called `name`.
@@ -119,11 +128,13 @@ pub fn encode_record(record: &Record, name: &str, offset: u64) -> Result<Vec<u8>
     assert!(record.synced.0 <= SYNCED_MAX, "seqs fit into 56 bits");
     let (kind, body) = match &record.body {
         Body::Entry(entry) => {
-            let mut body = Vec::with_capacity(ENTRY_HEADER_BYTES + entry.payload.len());
+            let mut body = Vec::with_capacity(ENTRY_HEADER_BYTES + PREV_BYTES + entry.payload.len());
+            let features = entry.features | if entry.prev.is_some() { FEATURE_PREV } else { 0 };
             body.extend_from_slice(&entry.id.0.to_le_bytes());
             body.extend_from_slice(&entry.session.0.to_le_bytes());
             body.extend_from_slice(&entry.time.0.to_le_bytes());
-            body.extend_from_slice(&entry.features.to_le_bytes());
+            body.extend_from_slice(&features.to_le_bytes());
+            entry.prev.iter().for_each(|prev| body.extend_from_slice(&prev.0.to_le_bytes()));
             body.extend_from_slice(&entry.payload);
             (1, body)
         }
@@ -165,14 +176,23 @@ pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Reco
     let marked = u64_at(bytes, 16);
     let body = &bytes[RECORD_HEADER_BYTES..];
     let body = match marked >> 56 {
-        1 if body.len() >= ENTRY_HEADER_BYTES => Body::Entry(Entry {
-            seq,
-            id: EntryId(u128::from_le_bytes(body[..16].try_into().expect("16 bytes"))),
-            session: SessionId(u64_at(body, 16)),
-            time: Timestamp(u64_at(body, 24).cast_signed()),
-            features: u64_at(body, 32),
-            payload: segment.slice(offset + RECORD_HEADER_BYTES + ENTRY_HEADER_BYTES..offset + end),
-        }),
+        1 if body.len() >= ENTRY_HEADER_BYTES => {
+            let features = u64_at(body, 32);
+            let prev = match features & FEATURE_PREV {
+                0 => None,
+                _ => Some(id_at(body.get(..ENTRY_HEADER_BYTES + PREV_BYTES)?, ENTRY_HEADER_BYTES)),
+            };
+            let header = RECORD_HEADER_BYTES + ENTRY_HEADER_BYTES + if prev.is_some() { PREV_BYTES } else { 0 };
+            Body::Entry(Entry {
+                seq,
+                id: id_at(body, 0),
+                prev,
+                session: SessionId(u64_at(body, 16)),
+                time: Timestamp(u64_at(body, 24).cast_signed()),
+                features: features & !FEATURE_PREV,
+                payload: segment.slice(offset + header..offset + end),
+            })
+        }
         2 if body.is_empty() => Body::End,
         _ => return None,
     };

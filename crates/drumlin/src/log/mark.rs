@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{ErrorKind, Result, Seq, checksum_at};
-use crate::storage::{Access, ClosedFile, Disk, DiskFile, names};
+use crate::storage::{Access, ClosedFile, Disk, DiskFile, Rename, names};
 
 const MAGIC: &[u8; 8] = b"DRUMSYNC";
 const VERSION: u32 = 1;
@@ -27,31 +27,76 @@ const BYTES: usize = 24;
 /// The mark of a log that is open for writing.
 pub(super) struct Mark(Mutex<Arc<dyn DiskFile>>);
 
+/// How a mark was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkFound {
+    Sound,
+    Missing,
+    Damaged,
+}
+
+impl MarkFound {
+    /// What is wrong with it, in a store with this id: one that has none may have been made without a mark.
+    pub fn fault(self, store: u128) -> Option<String> {
+        match self {
+            Self::Sound => None,
+            Self::Missing if store == 0 => None,
+            Self::Missing => Some(format!("{}: is missing", names::LOG_MARK)),
+            Self::Damaged => Some(format!("{}: the checksum does not match", names::LOG_MARK)),
+        }
+    }
+}
+
 impl Mark {
-    /// Opens or creates it, and sets it to `synced`.
-    pub fn open(disk: &dyn Disk, synced: Seq) -> Result<Self> {
+    /// Opens or creates it, and sets it to `synced`. Also returns how it was found.
+    pub fn open(disk: &dyn Disk, synced: Seq) -> Result<(Self, MarkFound)> {
+        let found = Self::find(disk);
         let mark = match disk.open(names::LOG_MARK, Access::Write) {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 let made = Self(Mutex::new(disk.create(names::LOG_MARK)?.into()));
                 made.say(synced);
                 made.sync();
                 disk.sync_dir(names::LOG)?;
-                return Ok(made);
+                return Ok((made, found));
             }
-            file => Self(Mutex::new(file?.into())),
+            file => file?,
+        };
+        // A copy of the folder that shares its files must not hear of what is written here.
+        let mark = match mark.links()? {
+            0 | 1 => Self(Mutex::new(mark.into())),
+            _ => {
+                let temporary = names::temporary(names::LOG_MARK, std::process::id(), 0, disk.nonce());
+                let made = Self(Mutex::new(disk.create(&temporary)?.into()));
+                made.say(synced);
+                made.sync();
+                disk.rename(&temporary, names::LOG_MARK, Rename::Replace)?;
+                disk.sync_dir(names::LOG)?;
+                made
+            }
         };
         mark.say(synced);
-        Ok(mark)
+        Ok((mark, found))
+    }
+
+    /// How the mark on `disk` is.
+    pub fn find(disk: &dyn Disk) -> MarkFound {
+        match Self::look(disk) {
+            Ok(Some(_)) => MarkFound::Sound,
+            Ok(None) => MarkFound::Damaged,
+            Err(e) if e.kind() == ErrorKind::NotFound => MarkFound::Missing,
+            Err(_) => MarkFound::Damaged,
+        }
     }
 
     /// The entry that the mark on `disk` names; `Seq(0)` if none.
     pub fn read(disk: &dyn Disk) -> Seq {
-        let read = || {
-            let mut bytes = [0; BYTES];
-            let n = disk.open(names::LOG_MARK, Access::Read)?.read_at(0, &mut bytes)?;
-            Ok::<_, crate::Error>(decode(&bytes[..n]))
-        };
-        read().ok().flatten().unwrap_or(Seq(0))
+        Self::look(disk).ok().flatten().unwrap_or(Seq(0))
+    }
+
+    fn look(disk: &dyn Disk) -> Result<Option<Seq>> {
+        let mut bytes = [0; BYTES];
+        let n = disk.open(names::LOG_MARK, Access::Read)?.read_at(0, &mut bytes)?;
+        Ok(decode(&bytes[..n]))
     }
 
     /// Records that all entries up to `synced` are durable. A mark that cannot be written keeps its earlier value.

@@ -5,31 +5,43 @@
 //! catalog snapshot, and every entry after that snapshot is in it.
 
 mod entry;
+mod evidence;
 mod file;
 mod follow;
 mod frame;
 mod mark;
 mod object;
+mod object_read;
+mod origin;
+mod recovery;
 mod remains;
 mod root;
+mod sealing;
 mod turns;
 
 pub use entry::{Base, Entry};
-pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions, OnLoss};
+pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions};
 pub use follow::{FileFollower, retry_while_moving};
 pub use object::ObjectLog;
+pub use origin::{CLOSED, Origin, Point, RESTORE, decode_witness};
+pub use recovery::OnLoss;
 pub use remains::Remains;
 pub use root::ROOT_VERSION;
+pub use sealing::SealingLog;
 
 use crate::base::{Result, Seq};
 
 /// Everything that a log holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Opened {
     /// The newest catalog snapshot.
     pub base: Option<Base>,
     /// Every entry after it, and those before it that it refers to.
     pub entries: Vec<Entry>,
+    /// Which history it is, as far as the log says.
+    pub origin: Origin,
+    /// Whether something was lost, which was accepted when it was opened.
+    pub lossy: bool,
 }
 
 /// What others have committed.
@@ -39,6 +51,8 @@ pub enum News {
     Entries(Vec<Entry>),
     /// The log no longer reaches back to that entry: everything it holds.
     All(Opened),
+    /// The same, and nothing shows any more that it continues that entry: the owner counts as one that has just opened it.
+    Unproven(Opened),
 }
 
 /// The result of an append.
@@ -80,6 +94,12 @@ pub trait CommitLog: Send + Sync {
 
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
+
+    /// Fails if another history lies here, as far as can be seen with at most one request. Asked before objects are deleted or
+    /// replaced.
+    fn confirm(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The owner knows the entries up to this one, whatever this log returned to it.
     fn knows(&self, last: Seq) {
@@ -124,5 +144,17 @@ pub trait CommitLog: Send + Sync {
     /// What a log in objects refers to; `None` for one in files.
     fn referred(&self) -> Option<Referred> {
         None
+    }
+
+    /// The store's id, as far as the log knows it; 0 if it does not.
+    fn store(&self) -> u128 {
+        0
+    }
+
+    /// What is wrong with what the log keeps beside its entries, in words: it can do without, but then notices less.
+    /// `store` is the store's id; those of earlier builds may have neither an id nor a mark.
+    fn inspect(&self, store: u128) -> Result<Vec<String>> {
+        let _ = store;
+        Ok(Vec::new())
     }
 }

@@ -2,7 +2,8 @@
 //! that the writer has seen.
 //!
 //! Everything that a reader needs is reached from that object; nothing depends on lists, on an object's absence or on a
-//! clock. A process that slept, or a put that arrives late, fails its condition. After a put without a definite answer the
+//! clock. Each root that is read must continue the one seen before (root.rs), and when the log is opened, also what lies beside it
+//! (evidence.rs). A process that slept, or a put that arrives late, fails its condition. After a put without a definite answer the
 //! object is read: the entry's id is there, or it is not, or the same bytes are put again.
 
 use std::sync::Arc;
@@ -11,18 +12,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::evidence;
+use super::object_read::{LOOKS, damaged, entries_after, read_all, read_root};
+use super::origin::{CLOSED, Point, RESTORE, decode_witness, encode_witness};
 use super::root::{self, EntryStatus, Root};
 use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::waiting::{self, Exclusive};
-use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Pool, Result, Seq};
-use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};
+use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Result, Seq};
+use crate::storage::{Storage, Tag, WriteMode, names};
+
+mod begin;
 
 /// The root itself holds entries of up to this many bytes; more go to a chunk.
 const INLINE_BYTES_MAX: usize = 128 << 10;
-/// How often the root is read again because what it named was gone.
-const LOOKS: usize = 8;
+/// In a bucket, the witness is written with each commit whose number is a multiple of this.
+const WITNESS_EVERY: u64 = 64;
 
 /// The commit log of a shared store.
 pub struct ObjectLog {
@@ -30,6 +36,8 @@ pub struct ObjectLog {
     env: Env,
     /// How long a commit waits for the bucket, in microseconds.
     retry: u64,
+    /// The id that a store gets that has none yet.
+    own: u128,
     /// Held while the bucket is waited for.
     tail: Exclusive<Tail>,
     /// What of it is asked for without waiting.
@@ -50,6 +58,10 @@ struct Tail {
     root: Arc<Root>,
     tag: Tag,
     seen: Arc<Seen>,
+    /// Whether it cannot be told if the root continues what the owner knows.
+    unproven: bool,
+    /// The last commit that this handle has written of in the witness, or has seen when it opened the log.
+    noted: Seq,
     turns: Turns,
     /// The pauses left to the current commit.
     patience: Patience,
@@ -58,9 +70,10 @@ struct Tail {
 impl Tail {
     fn new(root: Root, tag: Tag, known: Seq, retry: u64) -> Self {
         let (root, turns, patience) = (Arc::new(root), Turns::default(), Patience::new(retry));
+        let noted = root.seq;
         let (known, poisoned) = (AtomicU64::new(known.0), AtomicBool::new(false));
         let seen = Arc::new(Seen { root: Mutex::new(root.clone()), known, poisoned });
-        Self { root, tag, seen, turns, patience }
+        Self { root, tag, seen, unproven: false, noted, turns, patience }
     }
 
     /// The last entry that the owner knows.
@@ -87,53 +100,65 @@ impl Tail {
 }
 
 impl ObjectLog {
-    /// Creates the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry`
-    /// microseconds.
-    pub fn create(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<Self> {
-        Self::create_with(storage, env, retry, Root::default())
+    /// Reads the root if it is not the one last seen. `false` if it is. If it does not continue that one, nothing is done any more.
+    fn look(&self, tail: &mut Tail) -> Result<bool> {
+        let mut again = false;
+        loop {
+            let wrong = match read_root(&*self.storage, Some(&tail.tag)) {
+                Ok(None) => return Ok(false),
+                Ok(Some((root, tag))) => match tail.root.continues(&root) {
+                    Ok(proven) => {
+                        tail.unproven |= proven.is_none();
+                        tail.see(root, tag);
+                        return Ok(true);
+                    }
+                    Err(_) if planted(Bug::CompareNumbersOnly) && root.seq >= tail.root.seq => {
+                        tail.see(root, tag);
+                        return Ok(true);
+                    }
+                    Err(e) => e,
+                },
+                Err(e) if e.kind() == ErrorKind::NotFound => {
+                    let what = format!("{}: is missing; {CLOSED}, or {RESTORE}", names::ROOT);
+                    Error::other_history(ErrorKind::Corrupt, what)
+                }
+                Err(e) => return Err(e),
+            };
+            // An answer may be older than what was seen.
+            if again {
+                self.poison();
+                return Err(wrong);
+            }
+            again = true;
+        }
     }
 
-    /// Creates the log of a new store that begins with the catalog snapshot `base`.
-    pub fn create_behind(storage: Arc<dyn Storage>, env: Env, retry: u64, base: Base) -> Result<Self> {
-        Self::create_with(storage, env, retry, Root::behind(base))
+    fn witness(&self, root: &Root) -> Bytes {
+        let entry = root.last_id().unwrap_or_default();
+        encode_witness(&Point { store: root.origin.store, seq: root.seq, entry }).into()
     }
 
-    fn create_with(storage: Arc<dyn Storage>, env: Env, retry: u64, root: Root) -> Result<Self> {
-        let bytes = Bytes::from(root.encode()?);
-        let put = put_if_match_patiently(&*storage, &env, retry, names::ROOT, std::slice::from_ref(&bytes), None);
-        let tag = match put {
-            Ok(tag) => tag,
-            Err(e) => match storage.get_tagged(names::ROOT, None) {
-                // All new roots are equal: it exists, whichever process created it.
-                Ok(Some((there, tag))) if there == bytes => tag,
-                Ok(_) => return Err(Error::already_exists(format!("{} exists", names::ROOT))),
-                Err(_) => return Err(e),
-            },
+    /// Has the witness say of the newest commit that it was made. If that fails, it says less.
+    fn note(&self, tail: &mut Tail) {
+        let root = &tail.root;
+        let replaces = |there: &[u8]| match decode_witness(there) {
+            None => true,
+            Some(seen) if seen.store == root.origin.store => {
+                seen.seq < root.seq && root.tells(seen.seq, seen.entry) != EntryStatus::NotThere
+            }
+            Some(seen) => root.origin.parent.is_some_and(|parent| parent.store == seen.store),
         };
-        Ok(Self::of(storage, env, retry, root, tag))
-    }
-
-    fn of(storage: Arc<dyn Storage>, env: Env, retry: u64, root: Root, tag: Tag) -> Self {
-        let known = root.seq;
-        let tail = Tail::new(root, tag, known, retry);
-        let seen = tail.seen.clone();
-        Self { storage, env, retry, tail: Exclusive::new("a call that waits for the log", tail), seen }
-    }
-
-    /// Opens a log; `NotFound` if there is none.
-    pub fn open(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<(Self, Opened)> {
-        let (root, tag, opened) = read_all(&*storage, &env.pool)?;
-        Ok((Self::of(storage, env, retry, root, tag), opened))
+        if self.storage.note(names::WITNESS, &self.witness(root), &replaces).is_ok() {
+            tail.noted = tail.root.seq;
+        }
     }
 
     /// The entries that the owner does not know yet; they count as known from now on. If something that the root names is
     /// gone, the root is read again.
     fn news(&self, tail: &mut Tail) -> Result<Option<News>> {
-        if tail.root.seq < tail.known()
-            && let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))?
-        {
+        if tail.root.seq < tail.known() {
             // The owner knows a later part of the log than was seen here.
-            tail.see(root, tag);
+            self.look(tail)?;
         }
         for look in 0..LOOKS {
             let root = tail.root.clone();
@@ -145,17 +170,18 @@ impl ObjectLog {
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
                 Ok(entries) => {
                     tail.knows(root.seq);
-                    return Ok(Some(match reaches {
-                        true => News::Entries(entries),
-                        false => News::All(Opened { base: root.base, entries }),
+                    let opened = |entries| Opened { base: root.base, entries, origin: root.origin, lossy: false };
+                    return Ok(Some(match (reaches, std::mem::take(&mut tail.unproven)) {
+                        // Each names the one before it.
+                        (true, _) => News::Entries(entries),
+                        (false, false) => News::All(opened(entries)),
+                        (false, true) => News::Unproven(opened(entries)),
                     }));
                 }
                 Err(e) if e.kind() == ErrorKind::NotFound && look + 1 < LOOKS => {}
                 Err(e) => return Err(damaged(e)),
             }
-            if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
-                tail.see(root, tag);
-            }
+            self.look(tail)?;
         }
         Err(Error::unavailable("the log is cut faster than it can be read"))
     }
@@ -205,10 +231,14 @@ impl ObjectLog {
     fn try_replace(
         &self,
         tail: &mut Tail,
-        next: Root,
+        mut next: Root,
         added: Option<(Seq, EntryId)>,
         doubtful: &mut bool,
     ) -> Result<bool> {
+        if next.origin.store == 0 {
+            next.origin.store = self.own;
+        }
+        next.stamp = self.env.entropy.next()?;
         let bytes = [Bytes::from(next.encode()?)];
         loop {
             let begun = self.env.clock.now();
@@ -216,6 +246,10 @@ impl ObjectLog {
                 Ok(tag) => {
                     tail.turns.measured(self.env.clock.now().0.saturating_sub(begun.0).unsigned_abs());
                     tail.see(next, tag);
+                    let due = added.is_none_or(|(seq, _)| seq.0.is_multiple_of(WITNESS_EVERY));
+                    if due || !self.storage.is_remote() {
+                        self.note(tail);
+                    }
                     return Ok(true);
                 }
                 Err(e) => e,
@@ -242,17 +276,19 @@ impl ObjectLog {
                 }
             }
             // It may be there even if the condition failed: an earlier try of the same put may have succeeded.
-            let seen = loop {
-                match read_root(&*self.storage, Some(&tail.tag)) {
+            let replaced = loop {
+                match self.look(tail) {
                     Err(e) if e.kind() == ErrorKind::Unavailable && self.wait(tail, false)? => {}
-                    Err(e) if e.kind() == ErrorKind::NotFound && !*doubtful => return Err(e),
+                    // In this history it was not done, unless it was done before the other one.
+                    Err(e) if e.is_other_history() && *doubtful => return Err(e.as_kind(ErrorKind::InDoubt)),
+                    Err(e) if e.is_other_history() => return Err(e),
                     Err(e) if lost || *doubtful => {
                         return Err(given_up(true, added, &error.context(format!("{}, and before", e.message()))));
                     }
                     other => break other?,
                 }
             };
-            let Some((root, tag)) = seen else {
+            if !replaced {
                 if planted(Bug::RetryAnew) {
                     return Ok(false);
                 }
@@ -260,16 +296,16 @@ impl ObjectLog {
                     return Err(given_up(*doubtful, added, &error));
                 }
                 continue;
-            };
+            }
+            let root = &tail.root;
             let told = match added {
                 Some((seq, id)) => match root.tells(seq, id) {
-                    EntryStatus::Unknown => self.search(&root, seq, id),
+                    EntryStatus::Unknown => self.search(root, seq, id),
                     told => told,
                 },
-                None if root == next => EntryStatus::There,
+                None if **root == next => EntryStatus::There,
                 None => EntryStatus::NotThere,
             };
-            tail.see(root, tag);
             return match told {
                 EntryStatus::There => Ok(true),
                 EntryStatus::NotThere => Ok(false),
@@ -323,8 +359,7 @@ impl ObjectLog {
         let pause = tail.turns.begin(tail.root.seq, now, random);
         if !pause.is_zero() && !planted(Bug::NoTurns) {
             waiting::pause(&*self.env.clock, pause)?;
-            if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
-                tail.see(root, tag);
+            if self.look(tail)? {
                 if let Some(news) = self.news(tail)? {
                     tail.turns.met_others();
                     return Ok(Appended::Behind(news));
@@ -366,45 +401,6 @@ fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Err
     }
 }
 
-/// The error if something that the root names is missing or not as described.
-fn damaged(e: Error) -> Error {
-    match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(format!("{}: is needed, but missing", e.message())),
-        _ => e,
-    }
-}
-
-/// The root and its tag; `None` if the tag is still `known`.
-fn read_root(storage: &dyn Storage, known: Option<&Tag>) -> Result<Option<(Root, Tag)>> {
-    let Some((bytes, tag)) = storage.get_tagged(names::ROOT, known)? else { return Ok(None) };
-    Ok(Some((Root::decode(&bytes)?, tag)))
-}
-
-/// The entries after `after`; chunks are read in parallel.
-fn entries_after(storage: &dyn Storage, pool: &Pool, root: &Root, after: Seq) -> Result<Vec<Entry>> {
-    let chunks = root.chunks.iter().filter(|chunk| chunk.last > after).collect();
-    let read = pool.map(chunks, |chunk| root::decode_chunk(chunk, &storage.get(&chunk.name())?))?;
-    let from = root.base.map_or(Seq(0), |base| base.from);
-    let all = read.into_iter().flatten().chain(root.entries.iter().cloned());
-    Ok(all.filter(|entry| entry.seq > after && entry.seq >= from).collect())
-}
-
-fn read_all(storage: &dyn Storage, pool: &Pool) -> Result<(Root, Tag, Opened)> {
-    let mut looks = 0;
-    loop {
-        let (root, tag) = read_root(storage, None)?.ok_or_else(|| Error::unavailable("the root has no content"))?;
-        match entries_after(storage, pool, &root, Seq(0)) {
-            Ok(entries) => {
-                let opened = Opened { base: root.base, entries };
-                return Ok((root, tag, opened));
-            }
-            // It has been cut since.
-            Err(e) if e.kind() == ErrorKind::NotFound && looks < LOOKS => looks += 1,
-            Err(e) => return Err(damaged(e)),
-        }
-    }
-}
-
 impl CommitLog for ObjectLog {
     fn append(&self, entry: &Entry, _: Durable) -> Result<Appended> {
         let mut tail = self.tail.lock()?;
@@ -422,10 +418,14 @@ impl CommitLog for ObjectLog {
     fn refresh(&self) -> Result<Option<News>> {
         let mut tail = self.tail.lock()?;
         tail.check()?;
-        if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
-            tail.see(root, tag);
-        }
+        self.look(&mut tail)?;
         self.news(&mut tail)
+    }
+
+    fn confirm(&self) -> Result<()> {
+        let mut tail = self.tail.lock()?;
+        tail.check()?;
+        self.look(&mut tail).map(drop)
     }
 
     fn knows(&self, last: Seq) {
@@ -437,19 +437,18 @@ impl CommitLog for ObjectLog {
         loop {
             let root = self.seen.root.lock().clone();
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
-                Ok(entries) => return Ok(Opened { base: root.base, entries }),
+                Ok(entries) => {
+                    return Ok(Opened { base: root.base, entries, origin: root.origin, lossy: false });
+                }
                 Err(e) if e.kind() == ErrorKind::NotFound && looks < LOOKS => looks += 1,
                 Err(e) => return Err(damaged(e)),
             }
-            let mut tail = self.tail.lock()?;
-            if let Some((root, tag)) = read_root(&*self.storage, Some(&tail.tag))? {
-                tail.see(root, tag);
-            }
+            self.look(&mut *self.tail.lock()?)?;
         }
     }
 
     fn read(&self) -> Result<Opened> {
-        Ok(read_all(&*self.storage, &self.env.pool)?.2)
+        Ok(read_all(&*self.storage, &self.env.pool, None)?.2)
     }
 
     fn sync(&self) -> Result<()> {
@@ -486,6 +485,13 @@ impl CommitLog for ObjectLog {
     }
 
     fn close(&self) -> Result<()> {
+        if let Ok(mut tail) = self.tail.lock()
+            && tail.check().is_ok()
+            && tail.noted < tail.root.seq
+            && tail.turns.has_committed()
+        {
+            self.note(&mut tail);
+        }
         self.poison();
         Ok(())
     }
@@ -510,5 +516,33 @@ impl CommitLog for ObjectLog {
         let root = self.seen.root.lock().clone();
         let chunks = root.chunks.iter().map(root::Chunk::name).collect();
         Some(Referred { last: root.seq, base: root.base, chunks })
+    }
+
+    fn store(&self) -> u128 {
+        match self.seen.root.lock().origin.store {
+            0 => self.own,
+            store => store,
+        }
+    }
+
+    fn inspect(&self, _: u128) -> Result<Vec<String>> {
+        let (root, _, evidence) = evidence::look_around(&*self.storage)?;
+        // In a folder it is written in place, and a crash may leave half of it: it says nothing then.
+        let mut faults: Vec<String> = evidence.damage.iter().filter(|_| self.storage.is_remote()).cloned().collect();
+        if evidence.judge(&root).is_err()
+            && let Some((root, _)) = read_root(&*self.storage, None)?
+            && let Err(e) = evidence.judge(&root)
+        {
+            faults.push(e.to_string());
+        }
+        // The log may be cut while it is read.
+        if let Ok((root, _, opened)) = read_all(&*self.storage, &self.env.pool, None) {
+            let broken = opened.entries.windows(2).find(|pair| pair[1].prev.is_some_and(|prev| prev != pair[0].id));
+            let last = opened.entries.last().filter(|last| root.last_id().is_some_and(|id| id != last.id));
+            for seq in broken.map(|pair| pair[1].seq).into_iter().chain(last.map(|last| last.seq)) {
+                faults.push(format!("commit {seq} does not continue the one before it"));
+            }
+        }
+        Ok(faults)
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::frame::{self, Body};
+use super::origin::{Origin, Point, decode_witness};
 use super::root::{Chunk, Root};
 use super::{Base, Entry, mark};
 use crate::base::{Error, ErrorKind, Result, Seq};
@@ -28,6 +29,8 @@ pub struct Remains {
     pub uncertain: bool,
     /// Whether there is any part of a log.
     pub found: bool,
+    /// Which history the root says that it is.
+    pub origin: Origin,
     /// What is damaged: the object, and what is wrong with it.
     pub damage: Vec<(String, String)>,
 }
@@ -40,9 +43,10 @@ impl Remains {
         let listed = storage.list(names::LOG).or_else(|e| lost(storage, e).map(|_| Vec::new()))?;
         let mut objects: Vec<String> = listed.into_iter().map(|object| object.name).collect();
         objects.sort_unstable();
-        if let Some(named) = &named {
-            // Others were never committed, or are no longer needed.
-            objects = named.iter().map(Chunk::name).collect();
+        if let Some((root, chunks)) = &named {
+            // Others were never committed, or are no longer needed; unless the root is older than they are.
+            remains.take_seen(storage, root, &objects)?;
+            objects = chunks.iter().map(Chunk::name).collect();
         }
         for name in objects {
             let inside = name.rsplit('/').next().unwrap_or_default();
@@ -80,7 +84,7 @@ impl Remains {
     }
 
     /// Reads the root of a shared log; returns the chunks that it names, if there is a root and it is undamaged.
-    fn read_root(&mut self, storage: &dyn Storage) -> Result<Option<Vec<Chunk>>> {
+    fn read_root(&mut self, storage: &dyn Storage) -> Result<Option<(Option<Point>, Vec<Chunk>)>> {
         let bytes = match storage.get(names::ROOT) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -92,10 +96,11 @@ impl Remains {
         self.found = true;
         match Root::decode(&bytes) {
             Ok(root) => {
-                self.last = self.last.max(root.seq);
+                let point = root.point();
+                (self.last, self.origin) = (self.last.max(root.seq), root.origin);
                 self.name(root.base);
                 self.entries.extend(root.entries.into_iter().map(|entry| (entry.seq, entry)));
-                Ok(Some(root.chunks))
+                Ok(Some((point, root.chunks)))
             }
             Err(e) => {
                 self.damage.push((names::ROOT.into(), e.message().to_owned()));
@@ -105,6 +110,45 @@ impl Remains {
                 Ok(None)
             }
         }
+    }
+
+    /// Where the witness shows later commits of the same history than the root has, which ends with `root`: takes those of the
+    /// `objects` that the chain of entries leads through from the one to the other.
+    fn take_seen(&mut self, storage: &dyn Storage, root: &Option<Point>, objects: &[String]) -> Result<()> {
+        let witness = match storage.get(names::WITNESS) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(|e| lost(storage, e)),
+        };
+        let seen = match witness {
+            Ok(bytes) => decode_witness(&bytes),
+            Err(why) => {
+                self.damage.push((names::WITNESS.into(), why?));
+                return Ok(());
+            }
+        };
+        let (Some(root), Some(seen)) = (root, seen) else { return Ok(()) };
+        if seen.store != root.store || seen.seq <= root.seq {
+            return Ok(());
+        }
+        self.last = self.last.max(seen.seq);
+        let mut others = Self::default();
+        let mut by_id = BTreeMap::new();
+        for name in objects {
+            let last = names::parse_log_chunk(name.rsplit('/').next().unwrap_or_default());
+            if last.is_some_and(|last| last > root.seq) {
+                others.read_records(storage, name)?;
+                by_id.extend(std::mem::take(&mut others.entries).into_values().map(|entry| (entry.id, entry)));
+            }
+        }
+        let (mut id, mut chain) = (seen.entry, Vec::new());
+        while let Some(entry) = by_id.remove(&id).filter(|entry| entry.seq > root.seq) {
+            id = entry.prev.unwrap_or_default();
+            chain.push(entry);
+        }
+        if id == root.entry {
+            self.entries.extend(chain.into_iter().map(|entry| (entry.seq, entry)));
+        }
+        Ok(())
     }
 
     fn read_records(&mut self, storage: &dyn Storage, name: &str) -> Result<()> {

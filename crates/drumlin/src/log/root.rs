@@ -3,7 +3,7 @@
 //! ```text
 //! root, little-endian
 //!   0   8  magic "DRUMROOT"
-//!   8   4  format version (5)
+//!   8   4  format version (6; 5 is read)
 //!  12   4  CRC32C of bytes 16.. continued over the object's name and offset 0
 //!  16   8  length of the head
 //!  24   -  head, postcard, padded with zeros to a multiple of 8
@@ -16,13 +16,16 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Body, Header, Record};
+use super::origin::{Origin, Point, RESTORE, other_store};
 use super::{Base, Entry};
-use crate::base::{EntryId, Error, Result, Seq, checksum_at};
+use crate::base::{EntryId, Error, ErrorKind, Result, Seq, checksum_at};
 use crate::storage::names;
 
 const MAGIC: &[u8; 8] = b"DRUMROOT";
 /// Version of the root, and so of a store in a bucket.
-pub const ROOT_VERSION: u32 = 5;
+pub const ROOT_VERSION: u32 = 6;
+/// The version that has no [`Added`].
+const ROOT_VERSION_MIN: u32 = 5;
 const FIXED_BYTES: usize = 24;
 /// The numbers of commits are below this.
 const SEQ_END: u64 = 1 << 56;
@@ -58,9 +61,20 @@ struct Head {
     recent: Vec<EntryId>,
 }
 
+/// What the head has since version 6, after the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Added {
+    origin: Origin,
+    stamp: u64,
+}
+
 /// What the root holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Root {
+    /// Which history this is.
+    pub origin: Origin,
+    /// Random in each put, so that no two roots have the same bytes, and none the tag of another.
+    pub stamp: u64,
     /// The last entry.
     pub seq: Seq,
     /// The newest catalog snapshot.
@@ -85,6 +99,46 @@ pub enum EntryStatus {
 }
 
 impl Root {
+    /// The id of the last entry, or what stands for it before the first. `None`: it is not known.
+    pub fn last_id(&self) -> Option<EntryId> {
+        match self.seq {
+            Seq(0) => Some(self.origin.first()),
+            _ => self.recent.last().copied(),
+        }
+    }
+
+    /// The last entry.
+    pub fn point(&self) -> Option<Point> {
+        Some(Point { store: self.origin.store, seq: self.seq, entry: self.last_id()? })
+    }
+
+    /// Whether `next` continues what this one is; `None` if that cannot be told, because too much lies between the two.
+    pub fn continues(&self, next: &Root) -> Result<Option<()>> {
+        let corrupt =
+            |what: String| Err(Error::other_history(ErrorKind::Corrupt, format!("{}: {what}; {RESTORE}", names::ROOT)));
+        let known = self.origin.store;
+        if known != 0 && next.origin.store != known {
+            return match next.origin.store {
+                0 => corrupt("an older one, of an earlier build, was put in its place".into()),
+                _ => Err(other_store(known, &next.origin)),
+            };
+        }
+        if next.seq < self.seq {
+            return corrupt(format!("goes back from commit {} to commit {}", self.seq, next.seq));
+        }
+        let snapshot = |root: &Root| root.base.map_or(Seq(0), |base| base.seq);
+        if snapshot(next) < snapshot(self) {
+            let (from, to) = (snapshot(self), snapshot(next));
+            return corrupt(format!("goes back from the catalog snapshot of commit {from} to that of commit {to}"));
+        }
+        let Some(id) = self.last_id().filter(|_| self.seq.0 > 0) else { return Ok(Some(())) };
+        match next.tells(self.seq, id) {
+            EntryStatus::There => Ok(Some(())),
+            EntryStatus::Unknown => Ok(None),
+            EntryStatus::NotThere => corrupt(format!("commit {} is another than the one that was seen", self.seq)),
+        }
+    }
+
     /// A copy with `entry` added, in memory only.
     pub fn with(&self, entry: &Entry) -> Self {
         let mut next = self.clone();
@@ -132,12 +186,18 @@ impl Root {
 
     /// Its bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let Self { seq, base, chunks, recent, .. } = self.clone();
-        let head = postcard::to_stdvec(&Head { seq, base, chunks, recent })
-            .map_err(|e| Error::invalid("the log's root could not be encoded").with_source(e.to_string()))?;
+        let Self { origin, stamp, seq, base, chunks, recent, .. } = self.clone();
+        // A store gets an id with the first write of this build.
+        let version = if origin.store == 0 { ROOT_VERSION_MIN } else { ROOT_VERSION };
+        let head = postcard::to_stdvec(&Head { seq, base, chunks, recent }).and_then(|head| match version {
+            ROOT_VERSION_MIN => Ok(head),
+            _ => postcard::to_extend(&Added { origin, stamp }, head),
+        });
+        let head =
+            head.map_err(|e| Error::invalid("the log's root could not be encoded").with_source(e.to_string()))?;
         let mut out = Vec::with_capacity(FIXED_BYTES + head.len() + self.inline_bytes() + 64);
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&ROOT_VERSION.to_le_bytes());
+        out.extend_from_slice(&version.to_le_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&(head.len() as u64).to_le_bytes());
         out.extend_from_slice(&head);
@@ -156,9 +216,9 @@ impl Root {
             return Err(corrupt("does not begin as the root of a log"));
         }
         let version = u32::from_le_bytes(fixed[8..12].try_into().expect("4 bytes"));
-        if version != ROOT_VERSION {
-            let name = names::ROOT;
-            return Err(Error::unsupported(format!("{name}: format {version}; this build reads {ROOT_VERSION}")));
+        if !(ROOT_VERSION_MIN..=ROOT_VERSION).contains(&version) {
+            let known = format!("{ROOT_VERSION_MIN} and {ROOT_VERSION}");
+            return Err(Error::unsupported(format!("{}: format {version}; this build reads {known}", names::ROOT)));
         }
         if checksum_at(&bytes[16..], names::ROOT, 0).to_le_bytes() != fixed[12..16] {
             return Err(corrupt("the checksum does not match"));
@@ -166,10 +226,15 @@ impl Root {
         let length = u64::from_le_bytes(fixed[16..24].try_into().expect("8 bytes"));
         let end = usize::try_from(length).ok().and_then(|length| length.checked_add(FIXED_BYTES));
         let head = end.and_then(|end| bytes.get(FIXED_BYTES..end)).ok_or_else(|| corrupt("ends within its head"))?;
-        let Head { seq, base, chunks, recent } =
-            postcard::from_bytes(head).map_err(|e| corrupt(&format!("its head: {e}")))?;
+        let decode = || {
+            let (first, rest) = postcard::take_from_bytes::<Head>(head)?;
+            let added = if version == ROOT_VERSION_MIN { Added::default() } else { postcard::from_bytes(rest)? };
+            Ok::<_, postcard::Error>((first, added))
+        };
+        let (Head { seq, base, chunks, recent }, Added { origin, stamp }) =
+            decode().map_err(|e| corrupt(&format!("its head: {e}")))?;
         let entries = decode_entries(bytes, names::ROOT, frame::align(FIXED_BYTES + head.len()))?;
-        let root = Self { seq, base, chunks, recent, entries };
+        let root = Self { origin, stamp, seq, base, chunks, recent, entries };
         root.check()?;
         Ok(root)
     }
@@ -181,9 +246,14 @@ impl Root {
         postcard::from_bytes::<Head>(bytes.get(FIXED_BYTES..end)?).ok()?.base
     }
 
-    /// The root of a log that continues `base`, without entries.
-    pub fn behind(base: Base) -> Self {
-        Self { seq: base.seq, base: Some(base), ..Self::default() }
+    /// The root of a log that continues `base`, whose last entry is `last`, without entries.
+    pub fn behind(base: Base, last: EntryId, origin: Origin) -> Self {
+        Self { seq: base.seq, base: Some(base), recent: vec![last], ..Self::of(origin) }
+    }
+
+    /// The root of a log without entries.
+    pub fn of(origin: Origin) -> Self {
+        Self { origin, ..Self::default() }
     }
 
     /// Checks that nothing is missing between the snapshot and the last entry.
@@ -277,7 +347,8 @@ mod tests {
 
     fn entry(seq: u64, bytes: usize) -> Entry {
         let (id, payload) = (EntryId(u128::from(seq) * 7), Bytes::from(vec![seq as u8; bytes]));
-        Entry { seq: Seq(seq), id, session: SessionId(1), time: Timestamp(seq as i64), features: 0, payload }
+        let prev = seq.is_multiple_of(2).then(|| EntryId(u128::from(seq - 1) * 7));
+        Entry { seq: Seq(seq), id, prev, session: SessionId(1), time: Timestamp(seq as i64), features: 0, payload }
     }
 
     fn sample() -> Root {
@@ -328,6 +399,52 @@ mod tests {
         assert_eq!(later.tells(Seq(23), EntryId(161)), EntryStatus::There);
         assert_eq!(later.tells(Seq(22), EntryId(154)), EntryStatus::Unknown);
         assert_eq!(root.tells(Seq(1), EntryId(7)), EntryStatus::There);
+    }
+
+    #[test]
+    fn a_root_without_an_id_is_one_of_an_earlier_build() {
+        let root = sample();
+        let bytes = root.encode().unwrap();
+        assert_eq!(bytes[8], 5);
+        assert_eq!(Root::decode(&bytes.into()).unwrap(), root);
+        let parent = Some(Point { store: 8, seq: Seq(3), entry: EntryId(1) });
+        let newer = Root { origin: Origin { store: 9, parent }, stamp: 4, ..root };
+        let bytes = Bytes::from(newer.encode().unwrap());
+        assert_eq!((bytes[8], Root::decode(&bytes).unwrap()), (6, newer.clone()));
+        assert_ne!(Root { stamp: 5, ..newer.clone() }.encode().unwrap(), bytes);
+        for at in 0..bytes.len() {
+            assert!(Root::decode(&bytes.slice(..at)).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_root_continues_another_or_it_is_told_that_it_does_not() {
+        let store = |store: u128, root: &Root| Root { origin: Origin { store, parent: None }, ..root.clone() };
+        let old = sample();
+        let known = store(1, &old);
+        let later =
+            |root: &Root, commits: u64| (101..=100 + commits).fold(root.clone(), |root, seq| root.with(&entry(seq, 1)));
+        for next in [known.clone(), later(&known, 1), later(&known, 411)] {
+            assert_eq!(known.continues(&next).unwrap(), Some(()));
+            assert_eq!(old.continues(&next).unwrap(), Some(()), "it has an id from now on");
+        }
+        assert_eq!(known.continues(&later(&known, 512)).unwrap(), None, "too far");
+        let other = Entry { id: EntryId(5), ..entry(101, 1) };
+        let (ours, theirs) = (later(&known, 1), known.with(&other));
+        let base =
+            |root: &Root, seq: u64| Root { base: root.base.map(|base| Base { seq: Seq(seq), ..base }), ..root.clone() };
+        for (next, kind) in [
+            (theirs, ErrorKind::Corrupt),
+            (known.clone(), ErrorKind::Corrupt),
+            (store(2, &ours), ErrorKind::Closed),
+            (store(0, &ours), ErrorKind::Corrupt),
+            (base(&ours, 59), ErrorKind::Corrupt),
+        ] {
+            let told = ours.continues(&next).unwrap_err();
+            assert!(told.is_other_history() && told.kind() == kind, "{told}");
+        }
+        let new = store(3, &Root::default());
+        assert_eq!(new.continues(&store(3, &later(&old, 1))).unwrap(), Some(()));
     }
 
     #[test]

@@ -146,6 +146,11 @@ impl Turns {
         self.end();
     }
 
+    /// Whether this process has committed.
+    pub fn has_committed(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// Notes that the commit has ended.
     pub fn end(&mut self) {
         (self.losses, self.racing, self.met) = (0, false, false);

@@ -15,21 +15,22 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{join_all, join3};
 use futures_util::{FutureExt, StreamExt, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, ListResult, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload,
-    RetryConfig, UpdateVersion, coalesce_ranges,
+    ListResult, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, PutPayload, RetryConfig,
+    UpdateVersion, coalesce_ranges,
 };
 use tokio::runtime::Runtime;
 use url::Url;
 
 use super::answers::{asks_again, broke_off, ends_before, error, met_another, put_error, redact, secrets, shortened};
 use super::settings::{check_address, check_settings, settings};
-use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Survey, Tag, WriteMode};
 use crate::base::{Error, ErrorKind, Result, Timestamp, check_threads, waiting};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
@@ -43,6 +44,8 @@ const TRIED_FOR: Duration = Duration::from_secs(60);
 
 /// The pause before a request is repeated whose answer broke off; each pause is twice the previous one.
 const PAUSE: Duration = Duration::from_millis(50);
+
+mod ask;
 
 type Client = Arc<dyn ObjectStore>;
 
@@ -197,9 +200,7 @@ impl BucketStorage {
 
     /// What is directly under a folder.
     fn listing(&self, folder: &str) -> Result<ListResult> {
-        let (client, path) = (self.client.clone(), self.path(folder));
-        let listed = async move { read_again(|| client.list_with_delimiter(Some(&path))).await };
-        self.wait(listed)?.map_err(|e| self.error(folder, &e))
+        self.wait(self.ask_listing(folder))?.map_err(|e| self.error(folder, &e))
     }
 
     /// The meaning of an error of the client.
@@ -299,9 +300,37 @@ impl Storage for BucketStorage {
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {
-        let (client, path) = (self.client.clone(), self.path(name));
-        let read = async move { read_again(|| async { client.get(&path).await?.bytes().await }).await };
-        self.wait(read)?.map_err(|e| self.error(name, &e))
+        self.wait(self.ask(name))?.map_err(|e| self.error(name, &e))
+    }
+
+    fn top(&self) -> Result<Vec<String>> {
+        let listed = self.listing("")?;
+        let objects = listed.objects.iter().map(|object| &object.location);
+        let names = objects.chain(&listed.common_prefixes).filter_map(Path::filename);
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn survey(&self, tagged: &str, other: &str, folders: &[&str]) -> Survey {
+        let lists: Vec<_> = folders.iter().map(|folder| self.ask_listing(folder)).collect();
+        let (first, second) = (self.ask_tagged(tagged, None), self.ask(other));
+        let asked = self.wait(async move { join3(first, second, join_all(lists)).await });
+        let (first, second, lists) = match asked {
+            Ok(answers) => answers,
+            Err(e) => {
+                let failed = || Error::new(e.kind(), e.message());
+                let folders = folders.iter().map(|_| Err(failed())).collect();
+                return Survey { tagged: Err(failed()), other: Err(failed()), folders };
+            }
+        };
+        let listed = |(folder, listed): (&&str, object_store::Result<ListResult>)| match listed {
+            Ok(listed) => Ok(Self::objects(folder, listed)),
+            Err(e) => Err(self.error(folder, &e)),
+        };
+        Survey {
+            tagged: self.tagged(tagged, None, first),
+            other: second.map_err(|e| self.error(other, &e)),
+            folders: folders.iter().zip(lists).map(listed).collect(),
+        }
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -339,8 +368,9 @@ impl Storage for BucketStorage {
     fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         let (path, payload) = (self.path(name), parts.iter().cloned().collect::<PutPayload>());
         let (client, mode) = match mode {
+            WriteMode::Once => return self.create_once(name, &payload, parts),
             // Always the same bytes, so the client retries it.
-            WriteMode::Once | WriteMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
+            WriteMode::Replace => (self.client.clone(), object_store::PutMode::Overwrite),
             WriteMode::Create => (self.once.clone(), object_store::PutMode::Create),
         };
         // A put that was not done may be sent again, whatever its mode.
@@ -357,24 +387,8 @@ impl Storage for BucketStorage {
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
-        let (client, path) = (self.client.clone(), self.path(name));
-        let options = GetOptions::new().with_if_none_match(known.and_then(|tag| version(tag).e_tag));
-        let read = async move {
-            read_again(|| async {
-                let object = client.get_opts(&path, options.clone()).await?;
-                let tag = tag(object.meta.e_tag.clone(), object.meta.version.clone());
-                Ok((object.bytes().await?, tag))
-            })
-            .await
-        };
-        let read = self.wait(read)?;
-        match read {
-            Err(object_store::Error::NotModified { .. }) => Ok(None),
-            Err(e) => Err(self.error(name, &e)),
-            // Not every server checks the condition of a get.
-            Ok((_, tag)) if known == Some(&tag) => Ok(None),
-            Ok(read) => Ok(Some(read)),
-        }
+        let read = self.wait(self.ask_tagged(name, known))?;
+        self.tagged(name, known, read)
     }
 
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
@@ -411,11 +425,7 @@ impl Storage for BucketStorage {
     }
 
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        let listed = self.listing(folder)?;
-        let object = |object: object_store::ObjectMeta| {
-            Some(ObjectMeta { name: within(folder, object.location.filename()?), bytes: object.size })
-        };
-        Ok(listed.objects.into_iter().filter_map(object).collect())
+        Ok(Self::objects(folder, self.listing(folder)?))
     }
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {

@@ -54,6 +54,8 @@ pub trait DiskFile: Send + Sync {
     fn set_len(&self, bytes: u64) -> Result<()>;
     /// Makes content and size durable. After an error nothing may be assumed; do not retry.
     fn sync(&self) -> Result<()>;
+    /// How many names the file has: 0 once it was removed.
+    fn links(&self) -> Result<u64>;
 }
 
 /// Takes the place of a file that was closed.
@@ -83,6 +85,10 @@ impl DiskFile for ClosedFile {
     }
 
     fn sync(&self) -> Result<()> {
+        Self::closed()
+    }
+
+    fn links(&self) -> Result<u64> {
         Self::closed()
     }
 }
@@ -148,6 +154,11 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// Takes the lock that goes with the file `name`, waiting while another process or handle has it; `Cancelled` if the call is
     /// to stop.
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>>;
+    /// Random bits that no other handle on the folder has: processes in different containers may have one number. A disk that one
+    /// process has by itself may return 0.
+    fn nonce(&self) -> u64 {
+        0
+    }
 }
 
 /// The folder that holds `name`; `""` for a name at the root.

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskFile, DiskFolder, Rename, folder_of, last_of};
-use super::{ObjectMeta, Storage, Tag, WriteMode, names, within};
+use super::{ObjectMeta, Storage, Tag, WriteMode, differs, is_whole, names, within};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 
@@ -39,6 +39,12 @@ impl FileStorage {
     /// Objects under the root of `disk`.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         Self { disk, folders: Mutex::default(), writing: Mutex::default(), poisoned: AtomicBool::new(false) }
+    }
+
+    /// A name of its own for each write, even among processes that write the same object.
+    fn temporary(&self, name: &str) -> String {
+        let number = TEMPORARIES.fetch_add(1, Ordering::Relaxed);
+        names::temporary(name, std::process::id(), number, self.disk.nonce())
     }
 
     fn sync_folder(&self, folder: &dyn DiskFolder) -> Result<()> {
@@ -69,9 +75,9 @@ impl FileStorage {
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
         let opened = self.disk.folder(folder)?;
-        // Unique even among processes that write the same object.
-        let temporary = names::temporary(name, std::process::id(), TEMPORARIES.fetch_add(1, Ordering::Relaxed));
+        let temporary = self.temporary(name);
         let mode = match mode {
+            WriteMode::Once if planted(Bug::OverwriteOnce) => Rename::Replace,
             WriteMode::Create | WriteMode::Once => Rename::Keep,
             WriteMode::Replace => Rename::Replace,
         };
@@ -108,6 +114,18 @@ impl FileStorage {
             file.sync()?;
         }
         Ok(())
+    }
+}
+
+impl FileStorage {
+    /// Whether there is a file somewhere below a folder.
+    fn holds_files(&self, folder: &str) -> Result<bool> {
+        for entry in self.disk.list(folder)? {
+            if !entry.folder || self.holds_files(&format!("{folder}/{}", entry.name))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -158,6 +176,15 @@ impl Storage for FileStorage {
         const TRIES: usize = 100;
         for _ in 0..TRIES {
             match self.try_put(name, parts, mode) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists && mode == WriteMode::Once => {
+                    return match self.get(name) {
+                        // An earlier try may have died before its name was durable.
+                        Ok(there) if is_whole(&there, parts) => self.sync_folder(&*self.disk.folder(folder_of(name))?),
+                        Err(e) if e.kind() == ErrorKind::NotFound => continue,
+                        Err(e) => Err(e),
+                        Ok(_) => Err(differs(name)),
+                    };
+                }
                 Err(e) if e.kind() == ErrorKind::NotFound && !planted(Bug::TrustFolders) => {
                     let mut folders = self.folders.lock();
                     folders.remove(folder_of(name));
@@ -183,7 +210,7 @@ impl Storage for FileStorage {
 
     /// Holds a lock that any other process must take to replace the object.
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
-        let _guard = self.disk.wait_lock(&format!("{}.lock", names::ROOT))?;
+        let _guard = self.disk.wait_lock(names::ROOT_LOCK)?;
         let there = match self.get(name) {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             other => Some(content_tag(&other?)),
@@ -205,6 +232,38 @@ impl Storage for FileStorage {
         Ok(content_tag(&parts.concat()))
     }
 
+    /// Under the lock of the root, in place and not synced.
+    fn note(&self, name: &str, bytes: &Bytes, replaces: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+        let _guard = self.disk.wait_lock(names::ROOT_LOCK)?;
+        match self.get(name) {
+            Ok(there) if !replaces(&there) => Ok(()),
+            Ok(there) if there.len() == bytes.len() => {
+                let file = self.disk.open(name, Access::Write)?;
+                // A copy that shares its files must not hear of this.
+                match file.links()? {
+                    1 => file.write_at(0, bytes),
+                    _ => self.put(name, std::slice::from_ref(bytes), WriteMode::Replace),
+                }
+            }
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+            _ => self.put(name, std::slice::from_ref(bytes), WriteMode::Replace),
+        }
+    }
+
+    fn top(&self) -> Result<Vec<String>> {
+        let entries = match self.disk.list("") {
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            other => other?,
+        };
+        let mut names = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if !entry.folder || self.holds_files(&entry.name)? {
+                names.push(entry.name);
+            }
+        }
+        Ok(names)
+    }
+
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
         names
             .iter()
@@ -217,9 +276,8 @@ impl Storage for FileStorage {
 
     fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         // The root is put while holding this lock, which only a shared store has.
-        let root_lock = format!("{}.lock", names::ROOT);
-        let locked = folder.is_empty() && self.disk.list("")?.iter().any(|entry| entry.name == root_lock);
-        let _guard = if locked { Some(self.disk.wait_lock(&root_lock)?) } else { None };
+        let locked = folder.is_empty() && self.disk.list("")?.iter().any(|entry| entry.name == names::ROOT_LOCK);
+        let _guard = if locked { Some(self.disk.wait_lock(names::ROOT_LOCK)?) } else { None };
         let writing = self.writing.lock().clone();
         let mut listed = self.list(folder)?;
         listed.retain(|object| {

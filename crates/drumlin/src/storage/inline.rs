@@ -8,13 +8,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use super::{ObjectMeta, Storage, Tag, WriteMode};
+use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
 use crate::base::{Error, Result, Seq, Timestamp};
 
 /// A [`Storage`] with some additional objects in memory.
@@ -26,6 +26,7 @@ pub struct InlineStorage {
     newest: AtomicU64,
     /// What the newest state does not need any more.
     released: Mutex<Vec<Released>>,
+    sealed: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -45,13 +46,28 @@ struct Released {
 impl InlineStorage {
     /// Without objects in memory.
     pub fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage, objects: RwLock::default(), newest: AtomicU64::new(0), released: Mutex::default() }
+        let (newest, released, sealed) = (AtomicU64::new(0), Mutex::default(), OnceLock::new());
+        Self { storage, objects: RwLock::default(), newest, released, sealed }
     }
 
     /// Keeps an object in memory until it is deleted or released.
     pub fn hold(&self, name: &str, bytes: Bytes) {
         let after = Seq(self.newest.load(Ordering::SeqCst));
         self.objects.write().entry(name.to_owned()).or_insert_with(|| Held { bytes, after });
+    }
+
+    /// Fails if it was sealed.
+    pub fn check(&self) -> Result<()> {
+        match self.sealed.get() {
+            Some(why) => Err(Error::closed(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// What lies below, unless this was sealed.
+    fn below(&self) -> Result<&dyn Storage> {
+        self.check()?;
+        Ok(&*self.storage)
     }
 
     /// Notes that the state `newest` was published, and that it does not need these objects any more.
@@ -96,15 +112,15 @@ impl Storage for InlineStorage {
     }
 
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
-        self.storage.written_at(name)
+        self.below()?.written_at(name)
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {
-        self.held(name).map_or_else(|| self.storage.get(name), Ok)
+        self.held(name).map_or_else(|| self.below()?.get(name), Ok)
     }
 
     fn get_ranges(&self, name: &str, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let Some(bytes) = self.held(name) else { return self.storage.get_ranges(name, ranges) };
+        let Some(bytes) = self.held(name) else { return self.below()?.get_ranges(name, ranges) };
         let part = |range: &Range<u64>| {
             let fits = range.start <= range.end && range.end <= bytes.len() as u64;
             let (end, from) = (bytes.len(), range.start..range.end);
@@ -116,6 +132,9 @@ impl Storage for InlineStorage {
     }
 
     fn get_ranges_of(&self, wanted: &[(String, Vec<Range<u64>>)]) -> Vec<Result<Vec<Bytes>>> {
+        if self.check().is_err() {
+            return wanted.iter().map(|(name, ranges)| self.get_ranges(name, ranges)).collect();
+        }
         let held: Vec<bool> = wanted.iter().map(|(name, _)| self.held(name).is_some()).collect();
         if !held.contains(&true) {
             return self.storage.get_ranges_of(wanted);
@@ -137,18 +156,21 @@ impl Storage for InlineStorage {
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
-        self.storage.put(name, parts, mode)
+        self.below()?.put(name, parts, mode)
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
-        self.storage.get_tagged(name, known)
+        self.below()?.get_tagged(name, known)
     }
 
     fn put_if_match(&self, name: &str, parts: &[Bytes], known: Option<&Tag>) -> Result<Tag> {
-        self.storage.put_if_match(name, parts, known)
+        self.below()?.put_if_match(name, parts, known)
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {
+        if self.check().is_err() {
+            return names.iter().map(|_| self.check()).collect();
+        }
         let here: Vec<bool> = {
             let mut objects = self.objects.write();
             names.iter().map(|name| objects.remove(name).is_some()).collect()
@@ -159,15 +181,15 @@ impl Storage for InlineStorage {
     }
 
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        self.storage.list(folder)
+        self.below()?.list(folder)
     }
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {
-        self.storage.list_folders(folder)
+        self.below()?.list_folders(folder)
     }
 
     fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
-        self.storage.unfinished(folder)
+        self.below()?.unfinished(folder)
     }
 
     fn release(&self) {
@@ -175,7 +197,23 @@ impl Storage for InlineStorage {
     }
 
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
-        self.storage.remove_empty_folder(folder)
+        self.below()?.remove_empty_folder(folder)
+    }
+
+    fn top(&self) -> Result<Vec<String>> {
+        self.below()?.top()
+    }
+
+    fn survey(&self, tagged: &str, other: &str, folders: &[&str]) -> Survey {
+        self.storage.survey(tagged, other, folders)
+    }
+
+    fn note(&self, name: &str, bytes: &Bytes, replaces: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+        self.below()?.note(name, bytes, replaces)
+    }
+
+    fn seal(&self, why: &str) {
+        let _ = self.sealed.set(why.to_owned());
     }
 }
 
@@ -183,6 +221,23 @@ impl Storage for InlineStorage {
 mod tests {
     use super::*;
     use crate::storage::{FileStorage, SimDisk};
+
+    #[test]
+    fn what_is_sealed_reads_writes_and_deletes_nothing() {
+        let below = Arc::new(FileStorage::new(Arc::new(SimDisk::in_memory())));
+        let storage = InlineStorage::new(below.clone());
+        let name = "blocks/1/0.blk".to_owned();
+        storage.put(&name, &[Bytes::from_static(b"there")], WriteMode::Once).unwrap();
+        storage.seal("another history lies here");
+        let closed = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), crate::ErrorKind::Closed);
+        closed(storage.get(&name).map(drop));
+        closed(storage.get_ranges_of(&[(name.clone(), vec![0..1])]).remove(0).map(drop));
+        closed(storage.put(&name, &[], WriteMode::Replace));
+        closed(storage.put_if_match("root", &[], None).map(drop));
+        closed(storage.delete_many(std::slice::from_ref(&name)).remove(0));
+        closed(storage.list("blocks/1").map(drop));
+        assert_eq!(below.get(&name).unwrap(), "there");
+    }
 
     #[test]
     fn what_is_held_is_read_like_the_rest_until_no_state_that_is_read_needs_it() {

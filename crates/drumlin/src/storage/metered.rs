@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ObjectMeta, Storage, Tag, WriteMode};
+use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
 use crate::base::{Env, ErrorKind, Request, Result, Timestamp, span};
 
 /// A storage that is counted.
@@ -126,6 +126,35 @@ impl Storage for MeteredStorage {
 
     fn unfinished(&self, folder: &str) -> Result<Vec<ObjectMeta>> {
         self.count(Request::List, || self.storage.unfinished(folder), failed)
+    }
+
+    fn top(&self) -> Result<Vec<String>> {
+        self.count(Request::List, || self.storage.top(), failed)
+    }
+
+    fn survey(&self, tagged: &str, other: &str, folders: &[&str]) -> Survey {
+        let begun = self.env.clock.now();
+        let survey = self.storage.survey(tagged, other, folders);
+        if !cfg!(uncounted) {
+            let (metrics, micros) = (&self.env.metrics, self.env.micros_since(begun));
+            let gets = [failed(&survey.tagged), failed(&survey.other)];
+            let lists = survey.folders.iter().map(failed);
+            gets.iter().for_each(|_| metrics.request(Request::Get, micros));
+            folders.iter().for_each(|_| metrics.request(Request::List, micros));
+            metrics.request_failures.add(gets.into_iter().chain(lists).sum());
+        }
+        survey.tagged.iter().flatten().for_each(|(bytes, _)| self.read(std::slice::from_ref(bytes)));
+        survey.other.iter().for_each(|bytes| self.read(std::slice::from_ref(bytes)));
+        survey
+    }
+
+    fn note(&self, name: &str, bytes: &Bytes, replaces: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+        self.count(Request::Get, || (), |()| 0);
+        self.count(Request::Put, || self.storage.note(name, bytes, replaces), failed)
+    }
+
+    fn seal(&self, why: &str) {
+        self.storage.seal(why);
     }
 
     fn release(&self) {

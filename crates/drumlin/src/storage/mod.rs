@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::base::{Env, Patience, Result, Timestamp};
+use crate::base::{Env, Error, ErrorKind, Patience, Result, Timestamp};
 
 /// How many names one request may delete: as many as S3 accepts.
 pub const DELETE_BATCH: usize = 1000;
@@ -43,8 +43,8 @@ pub enum WriteMode {
     Create,
     /// Replaces the object atomically: a reader sees the old bytes or the new ones.
     Replace,
-    /// Like `Create`, for a name that is used by one put and never again: an existing object comes from an earlier try of
-    /// the same put, so the put may be retried.
+    /// Like `Create`, for a name that is used by one put and never again, so that the put may be retried: an object that is there
+    /// and holds the same bytes comes from an earlier try. `AlreadyExists` if it holds others.
     Once,
 }
 
@@ -112,6 +112,41 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// The objects directly under a folder (`"blocks/7"`; `""` is the top), in no order. Correctness never depends on it.
     fn list(&self, folder: &str) -> Result<Vec<ObjectMeta>>;
 
+    /// The names of what lies at the top: of objects, and of folders that hold any. One request, where requests are made.
+    fn top(&self) -> Result<Vec<String>> {
+        let objects = self.list("")?.into_iter().map(|object| object.name);
+        Ok(objects.chain(self.list_folders("")?).collect())
+    }
+
+    /// Two objects, the first with its tag, and what lies in some folders: one round of requests.
+    fn survey(&self, tagged: &str, other: &str, folders: &[&str]) -> Survey {
+        Survey {
+            tagged: self.get_tagged(tagged, None),
+            other: self.get(other),
+            folders: folders.iter().map(|folder| self.list(folder)).collect(),
+        }
+    }
+
+    /// Writes an object that is small and of which nothing depends, unless what is there is not to be replaced. It need not be
+    /// durable when it returns.
+    fn note(&self, name: &str, bytes: &Bytes, replaces: &dyn Fn(&[u8]) -> bool) -> Result<()> {
+        let there = match self.get_tagged(name, None) {
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            other => other?,
+        };
+        match there {
+            Some((there, _)) if !replaces(&there) => Ok(()),
+            there => {
+                let tag = there.map(|(_, tag)| tag);
+                match self.put_if_match(name, std::slice::from_ref(bytes), tag.as_ref()) {
+                    // Another process was first.
+                    Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
+                    other => other.map(drop),
+                }
+            }
+        }
+    }
+
     /// The folders directly under a folder.
     fn list_folders(&self, folder: &str) -> Result<Vec<String>>;
 
@@ -125,6 +160,11 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
     /// Releases what it holds open. It can no longer be used.
     fn release(&self) {}
 
+    /// From now on every request fails with `Closed` and this reason, where that is supported.
+    fn seal(&self, why: &str) {
+        let _ = why;
+    }
+
     /// Removes a folder if it is empty, where folders exist by themselves.
     fn remove_empty_folder(&self, folder: &str) -> Result<()> {
         let _ = folder;
@@ -135,6 +175,31 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
 /// The name of what is called `name` in a folder; `""` is the top.
 fn within(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The answers to [`Storage::survey`].
+#[derive(Debug)]
+pub struct Survey {
+    /// The first object and its tag.
+    pub tagged: Result<Option<(Bytes, Tag)>>,
+    /// The second object.
+    pub other: Result<Bytes>,
+    /// What lies in each folder.
+    pub folders: Vec<Result<Vec<ObjectMeta>>>,
+}
+
+/// Whether `bytes` are the concatenation of `parts`.
+pub fn is_whole(mut bytes: &[u8], parts: &[Bytes]) -> bool {
+    for part in parts {
+        let Some(rest) = bytes.strip_prefix(&part[..]) else { return false };
+        bytes = rest;
+    }
+    bytes.is_empty()
+}
+
+/// The error for a name that is given once, and is taken.
+fn differs(name: &str) -> Error {
+    Error::already_exists(format!("{name} exists and holds other bytes than are to be written there"))
 }
 
 /// [`Storage::put_if_match`], repeated, with pauses of `retry` microseconds in total, while it is refused because there are

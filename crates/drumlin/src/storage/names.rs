@@ -10,6 +10,7 @@
 //!
 //! in a store that many processes write, instead of `format`, `lock` and the log's segments:
 //! root                                             from here everything else is reached
+//! seen                                             a commit that was made, so that an older root is noticed
 //! log/<last seq, 20 digits>-<16 hex digits>.log    a chunk of the commit log
 //! ```
 
@@ -23,20 +24,27 @@ pub const LOCK: &str = "lock";
 pub const LOG: &str = "log";
 /// The file next to the log's segments that says up to where they are synced.
 pub const LOG_MARK: &str = "log/synced";
+/// Its name within the folder.
+const MARK: &str = "synced";
 /// The folder of catalog snapshots.
 pub const CATALOG: &str = "catalog";
 /// The folder of blocks.
 pub const BLOCKS: &str = "blocks";
 /// The object from which a shared store's log is reached.
 pub const ROOT: &str = "root";
+/// The object of a shared store that says of a commit that it was made.
+pub const WITNESS: &str = "seen";
+/// The file under whose lock the root of a store in a folder is replaced.
+pub const ROOT_LOCK: &str = "root.lock";
 /// The folder of the objects with which a new bucket is tested.
 pub const PROBE: &str = "probe";
 /// The suffix of a file that is still being written.
 const TEMPORARY: &str = ".tmp";
 
-/// The temporary file in which a process writes an object before the rename: the `number`-th of that process.
-pub fn temporary(object: &str, process: u32, number: u64) -> String {
-    format!("{object}.{process}-{number}{TEMPORARY}")
+/// The temporary file in which a process writes an object before the rename: the `number`-th of that process, which chose `nonce`,
+/// since processes in different containers may have the same number.
+pub fn temporary(object: &str, process: u32, number: u64, nonce: u64) -> String {
+    format!("{object}.{process}-{number}-{nonce:016x}{TEMPORARY}")
 }
 
 /// The temporary file in which a segment of the log is made before the rename.
@@ -53,7 +61,12 @@ pub fn parse_temporary(name: &str) -> Option<&str> {
     let (object, writer) = object.rsplit_once('.')?;
     let (process, number) = writer.split_once('-')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let ours = [FORMAT, ROOT].contains(&object)
+    let number = match number.split_once('-') {
+        Some((number, nonce)) => is_hex(nonce).then_some(number)?,
+        // As earlier builds have named it.
+        None => number,
+    };
+    let ours = [FORMAT, ROOT, WITNESS, MARK].contains(&object)
         || parse_log_segment(object).is_some()
         || parse_log_chunk(object).is_some()
         || parse_catalog(object).is_some()
@@ -79,8 +92,12 @@ pub fn log_chunk(last: Seq, nonce: u64) -> String {
 /// The last seq in the name of a log chunk within its folder.
 pub fn parse_log_chunk(name: &str) -> Option<Seq> {
     let (last, nonce) = name.strip_suffix(".log")?.split_once('-')?;
-    let hex = nonce.len() == 16 && nonce.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    parse_number(last, 20).filter(|_| hex).map(Seq)
+    parse_number(last, 20).filter(|_| is_hex(nonce)).map(Seq)
+}
+
+/// Whether these are 16 hexadecimal digits.
+fn is_hex(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// The catalog snapshot of the state at `seq`.
@@ -144,15 +161,28 @@ mod tests {
 
     #[test]
     fn temporary_files_are_told_from_what_is_not_ours() {
-        for object in ["root", "format", "7.blk", "00000000000000000012.cat", "00000000000000000012.log"] {
-            assert_eq!(parse_temporary(&temporary(object, 31, 7)), Some(object));
+        for object in
+            ["root", "seen", "format", "synced", "7.blk", "00000000000000000012.cat", "00000000000000000012.log"]
+        {
+            assert_eq!(parse_temporary(&temporary(object, 31, 7, u64::MAX - 3)), Some(object));
+            assert_eq!(parse_temporary(&format!("{object}.31-7.tmp")), Some(object), "of an earlier build");
         }
+        assert_ne!(temporary("root", 7, 1, 5), temporary("root", 7, 1, 6), "two containers, one number of a process");
         let chunk = log_chunk(Seq(3), 9);
         let chunk = chunk.strip_prefix("log/").unwrap();
-        assert_eq!(parse_temporary(&temporary(chunk, 1, 1)), Some(chunk));
+        assert_eq!(parse_temporary(&temporary(chunk, 1, 1, 0)), Some(chunk));
         assert_eq!(parse_temporary(&temporary_segment("00000000000000000012.log")), Some("00000000000000000012.log"));
-        for foreign in ["x.tmp", "root.tmp", "notes.1-2.tmp", "root.1-.tmp", "root.a-1.tmp", "7.blk.1-2.tm", ".1-2.tmp"]
-        {
+        for foreign in [
+            "x.tmp",
+            "root.tmp",
+            "notes.1-2.tmp",
+            "root.1-.tmp",
+            "root.a-1.tmp",
+            "7.blk.1-2.tm",
+            ".1-2.tmp",
+            "root.1-2-3.tmp",
+            "root.1-2-00000000000000g0.tmp",
+        ] {
             assert_eq!(parse_temporary(foreign), None, "{foreign}");
         }
     }

@@ -18,7 +18,7 @@ use rustix::io::{Errno, retry_on_intr as again};
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, DiskFolder, Guard, Rename, folder_of, last_of as last};
 use super::lock::LockFile;
-use crate::base::{Error, ErrorKind, Result, Timestamp, waiting};
+use crate::base::{Entropy, Error, ErrorKind, OsEntropy, Result, Timestamp, waiting};
 
 /// A folder on local disk.
 #[derive(Debug)]
@@ -26,6 +26,7 @@ pub struct OsDisk {
     /// `None` once it has been released.
     root: RwLock<Option<OwnedFd>>,
     path: PathBuf,
+    nonce: u64,
 }
 
 impl OsDisk {
@@ -38,7 +39,7 @@ impl OsDisk {
             Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or is below one; a store is a folder")),
             _ => failed("open", &shown, e),
         })?;
-        Ok(Self { root: RwLock::new(Some(root)), path: path.to_owned() })
+        Ok(Self { root: RwLock::new(Some(root)), path: path.to_owned(), nonce: OsEntropy.next()? })
     }
 
     /// The folder at `path`, created durably, with those above it, if it does not exist.
@@ -203,6 +204,11 @@ impl DiskFile for OsFile {
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|e| io_failed("sync", &self.name, &e))
     }
+
+    fn links(&self) -> Result<u64> {
+        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
+        Ok(u64::try_from(stat.st_nlink).unwrap_or(u64::MAX))
+    }
 }
 
 /// A folder that is open.
@@ -319,6 +325,10 @@ impl Disk for OsDisk {
 
     fn release(&self) {
         self.root.write().take();
+    }
+
+    fn nonce(&self) -> u64 {
+        self.nonce
     }
 
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, within};
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, differs, is_whole, within};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp, waiting};
 
 /// The kind of a request.
@@ -295,16 +296,23 @@ impl Storage for SimBucket {
     }
 
     fn put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
-        let condition = (mode == WriteMode::Create).then_some(None);
-        // Unconditional requests are retried, as by a client of a real bucket.
+        let once = mode == WriteMode::Once && planted(Bug::OverwriteOnce);
+        let condition = (mode != WriteMode::Replace && !once).then_some(None);
+        // What may be done twice is retried, as by a client of a real bucket.
         const TRIES: usize = 3;
         let mut tries = 0;
         loop {
             match self.write(BucketOp::Put, name, parts, condition) {
                 Ok(Some(_)) => return Ok(()),
+                Ok(None) if mode == WriteMode::Once => match self.get(name) {
+                    Ok(there) if is_whole(&there, parts) => return Ok(()),
+                    Ok(_) => return Err(differs(name)),
+                    Err(_) if tries < TRIES && !self.is_dead() => tries += 1,
+                    Err(e) => return Err(Error::unavailable(e.message())),
+                },
                 Ok(None) => return Err(Error::already_exists(format!("{name} exists"))),
                 Err(e) if e.kind() == ErrorKind::Cancelled => return Err(e),
-                Err(e) if self.is_dead() || condition.is_some() || tries == TRIES => {
+                Err(e) if self.is_dead() || mode == WriteMode::Create || tries == TRIES => {
                     return Err(Error::unavailable(e.message()));
                 }
                 Err(_) => tries += 1,
@@ -367,6 +375,14 @@ impl Storage for SimBucket {
             listed.reverse();
         }
         Ok(listed)
+    }
+
+    fn top(&self) -> Result<Vec<String>> {
+        self.request(BucketOp::List, "")?;
+        let first = |(name, _): (String, u64)| name.split('/').next().unwrap_or_default().to_owned();
+        let mut names: Vec<String> = self.objects().into_iter().map(first).collect();
+        names.dedup();
+        Ok(names)
     }
 
     fn list_folders(&self, folder: &str) -> Result<Vec<String>> {

@@ -29,6 +29,10 @@ pub(super) trait Placed {
 impl Store {
     /// A writer for this process's next blocks.
     pub(super) fn block_writer(&self) -> Result<BlockWriter> {
+        // A folder may be gone by now; beside others, who writes looks at the root first.
+        if !self.inner.log.is_shared() {
+            self.inner.log.confirm()?;
+        }
         let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
         let writer = BlockWriter::new(storage, numbers, self.inner.options.block_bytes);
         Ok(writer.keeping(if self.inner.log.is_shared() { KEPT_BYTES_MAX } else { 0 }))

@@ -326,6 +326,8 @@ impl Store {
         if planted(Bug::CutLogBeforeSnapshot) {
             log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
         }
+        // The name of the new one may be taken in another history.
+        log.confirm()?;
         let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
         let (base, catalog, packed) = match recover::write_catalog(storage, &state, before, patience) {
             // Another process is writing it.
@@ -342,7 +344,7 @@ impl Store {
         self.inner.catalog_damaged.store(false, Ordering::SeqCst);
         let old: Vec<String> = old.into_iter().filter(|name| !needed.contains(name)).collect();
         // What could not be deleted is removed by the next checkpoint.
-        storage.delete_many(&old);
+        self.delete_objects(&old);
         Ok(())
     }
 }

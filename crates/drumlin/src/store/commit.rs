@@ -210,6 +210,13 @@ impl Store {
         let session = self.own_session(&working);
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
+            // What is built in its turn from the newest state alone depends on nothing before.
+            let depends = !proposal.footprint.reads.is_empty() || matches!(proposal.work, Work::Done(_));
+            if depends && proposal.base.seq.0 < self.inner.proven_from.load(Ordering::SeqCst) {
+                answers
+                    .push(Err(Error::conflict("what this commit was prepared on cannot be found in the log any more")));
+                continue;
+            }
             let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
             // A panic in one transaction does not affect the others.
             let (without, again, at) = (working.clone(), log.is_shared(), (seq, time, ages));
@@ -246,7 +253,7 @@ impl Store {
             let effects = transactions.iter().flat_map(|transaction: &TransactionRecord| &transaction.effects);
             let features = effects.fold(0, |features, effect| features | effect.features());
             let durable = if self.inner.syncer.is_some() { Durable::AfterSync } else { Durable::Now };
-            log.append(&Entry { seq, id, session, time, features, payload }, durable)
+            log.append(&Entry { seq, id, prev: Some(before.entry), session, time, features, payload }, durable)
         };
         let large = transactions.iter().map(TransactionRecord::nodes).sum::<usize>() >= LARGE;
         let pool = &self.inner.env.pool;

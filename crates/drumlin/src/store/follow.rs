@@ -9,12 +9,26 @@ use crate::base::Result;
 use crate::base::planted::{Bug, planted};
 use crate::catalog::State;
 use crate::log::{News, retry_while_moving};
+use crate::storage::Storage;
 
 impl Store {
     /// Brings the state up to what others have committed. In the turn.
     pub(super) fn take_in(&self, news: News) -> Result<()> {
         let current = self.inner.state.read().clone();
+        let unproven = matches!(news, News::Unproven(_));
         let done = self.follow(&current, news);
+        match &done {
+            Err(e) if e.is_other_history() => {
+                self.inner.log.poison();
+                self.inner.storage.seal(e.message());
+            }
+            // As one that has just opened the store: what it has prepared and its blocks may be of another history.
+            Ok(()) if unproven => {
+                *self.inner.session.lock() = None;
+                self.inner.proven_from.store(self.inner.state.read().seq.0, Ordering::SeqCst);
+            }
+            _ => {}
+        }
         // So that the log returns again what could not be taken in, and not what a replay has found beyond it.
         self.inner.log.knows(self.inner.state.read().seq);
         done
@@ -51,7 +65,7 @@ impl Store {
                 }
                 next
             }
-            News::All(opened) => {
+            News::All(opened) | News::Unproven(opened) => {
                 let replayed = recover::replay(&*inner.storage, &opened)
                     .or_else(|_| retry_while_moving(|| recover::replay(&*inner.storage, &inner.log.read()?)));
                 let (mut next, _) = replayed?;

@@ -83,7 +83,9 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
         return Ok(None);
     }
     let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
-    let Some(inner) = open.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
+    // What lies there may be another store by now.
+    let is_there = |inner: &Arc<Inner>| inner.check().is_ok() && inner.log.confirm().is_ok();
+    let Some(inner) = open.filter(is_there) else { return Ok(None) };
     if !inner.options.same_settings(options) {
         return Err(Error::locked(format!(
             "{} is open in this process already, with other settings; open it with the same, or close it first",

@@ -75,9 +75,12 @@ impl Store {
         }
         let entropy = &self.inner.env.entropy;
         let name = EntryId((u128::from(entropy.next()?) << 64) | u128::from(entropy.next()?) | 1);
+        let (free, inner) = (self.free_number()?, self.inner.clone());
         let open = move |state: &State| {
-            let (hold, kind) = (state.next_session(), kind.clone());
-            Ok(vec![Effect::OpenHold { hold, store: name.0, kind, life_micros, work_micros }])
+            let (hold, kind) = (state.next_session().max(free), kind.clone());
+            // A store that one process writes, made by an earlier build, has no other name than this.
+            let store = if inner.log.store() == 0 { name.0 } else { inner.log.store() };
+            Ok(vec![Effect::OpenHold { hold, store, kind, life_micros, work_micros }])
         };
         let state = self.commit_effects(open)?;
         // Its number must never be assigned again, whatever is lost.

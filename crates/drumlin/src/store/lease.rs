@@ -166,7 +166,9 @@ fn write_plans(
     schema: &StoredSchema,
     plans: Vec<(Vec<TableSplit>, Option<u64>)>,
 ) -> Result<Vec<Split>> {
-    let object = BlockId { session: hold, number: 0 };
+    // As with blocks: no other history's lease has this name.
+    let number = if store.inner.log.is_shared() { (store.inner.env.entropy.next()? >> 32) << 24 } else { 0 };
+    let object = BlockId { session: hold, number };
     let (name, mut offset) = (names::block(object), 0);
     let (mut splits, mut parts) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
     for (tables, limit) in plans {

@@ -26,6 +26,7 @@ mod export;
 mod feed;
 mod flush;
 mod follow;
+mod format;
 mod handles;
 mod history;
 mod holds;
@@ -190,6 +191,8 @@ struct Inner {
     tables_kept: AtomicUsize,
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
+    /// States before this commit may be of another history.
+    proven_from: AtomicU64,
     closed: AtomicBool,
     handles: Handles,
     process: u32,
@@ -308,7 +311,7 @@ impl Inner {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::closed(format!("the store {} is closed", self.uri)));
         }
-        Ok(())
+        self.storage.check()
     }
 
     /// Also checks that this is the process that opened it, which takes a system call.

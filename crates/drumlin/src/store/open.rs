@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use super::background::Background;
 use super::committer::Committer;
 use super::feed::Feeds;
+use super::format::{format_text, read_format};
 use super::handles::{Handle, Handles};
 use super::pins::Pins;
 use super::probe::probe;
@@ -19,17 +20,16 @@ use super::time::Times;
 use super::trigger::Triggers;
 use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
 use crate::base::waiting::Exclusive;
-use crate::base::{Env, Error, ErrorKind, Result, Seq, checksum};
+use crate::base::{Env, Error, ErrorKind, Result, Seq};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
-use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, retry_while_moving};
+use crate::log::{
+    CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, SealingLog, retry_while_moving,
+};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, Guard, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode,
     is_bucket, names,
 };
-
-/// Version of the format as a whole. The parts have versions of their own.
-const FORMAT_VERSION: u32 = 5;
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
@@ -110,6 +110,7 @@ impl Store {
             _ => None,
         };
         let times = Times::new(state.time, env.clock.now());
+        let log: Box<dyn CommitLog> = Box::new(SealingLog::new(log, storage.clone()));
         let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
         let triggers = Triggers::reporting_to(&env);
         let inner = Inner {
@@ -136,6 +137,7 @@ impl Store {
             memtable_bytes: AtomicU64::new(memtable_bytes),
             tables_kept: AtomicUsize::new(tables_kept),
             catalog_damaged: AtomicBool::new(false),
+            proven_from: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             handles: Handles::one(),
             process,
@@ -206,30 +208,61 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
             Some(disk.lock(names::LOCK, &Inner::holder(std::process::id()))?)
         }
     };
+    let mut lossy = false;
     let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
-        Ok(()) if options.mode == Mode::Read => {
+        Ok(origin) if options.mode == Mode::Read => {
             let (opened, (state, _)) = retry_while_moving(|| {
-                let opened = FileLog::read(&*disk)?;
+                let opened = Opened { origin, ..FileLog::read(&*disk).map_err(|e| log_lost(uri, e))? };
                 let replayed = recover::replay(&*storage, &opened)?;
                 Ok((opened, replayed))
             })?;
             (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
         }
-        Ok(()) => {
-            let (log, opened) = FileLog::open(
-                disk.clone(),
-                options.log,
-                if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse },
-            )?;
-            let (state, catalog) = recover::replay(&*storage, &opened)?;
+        Ok(origin) => {
+            let (log, opened) =
+                FileLog::open(disk.clone(), options.log, on_loss(&options)).map_err(|e| log_lost(uri, e))?;
+            let (mut state, catalog) = recover::replay(&*storage, &Opened { origin, ..opened })?;
+            lossy = opened.lossy;
+            if lossy {
+                let point = Point { store: state.holds.store, seq: state.seq, entry: state.entry };
+                let forked = Origin::fork(random_id(&env)?, point);
+                storage.put(names::FORMAT, &[format_text(&forked).into()], WriteMode::Replace)?;
+                state.holds.store = forked.store;
+            }
             (Box::new(log), state, catalog)
         }
         Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-            (Box::new(create(&disk, &*storage, uri, &options)?), State::default(), None)
+            let origin = Origin { store: random_id(&env)?, parent: None };
+            let log = create(&disk, &*storage, uri, &options, &origin)?;
+            (Box::new(log), recover::replay(&*storage, &Opened { origin, ..Opened::default() })?.0, None)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            check_foreign(&*disk, uri, options.mode)?;
+            return Err(e);
         }
         Err(e) => return Err(e),
     };
-    Store::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })
+    let store = Store::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })?;
+    if lossy {
+        store.pass_over_lost()?;
+    }
+    Ok(store)
+}
+
+/// The error if the log of a folder that is a store cannot be read.
+fn log_lost(uri: &str, e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::NotFound => lost(uri, names::LOG, names::FORMAT),
+        _ => e,
+    }
+}
+
+fn on_loss(options: &Options) -> OnLoss {
+    if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse }
+}
+
+pub(super) fn random_id(env: &Env) -> Result<u128> {
+    Ok((u128::from(env.entropy.next()?) << 64) | u128::from(env.entropy.next()?) | 1)
 }
 
 /// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
@@ -243,18 +276,24 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     }
     let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
     let retry = options.retry_micros;
-    let open = || ObjectLog::open(storage.clone(), env.clone(), retry);
-    let (log, opened) = match open() {
+    let loss = if options.mode == Mode::Read { OnLoss::Refuse } else { on_loss(&options) };
+    let open = || ObjectLog::open(storage.clone(), env.clone(), retry, loss);
+    let (mut log, opened) = match open() {
         Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+            check_unused(&*storage, uri)?;
             probe(&storage, &env, retry)?;
             match ObjectLog::create(storage.clone(), env.clone(), retry) {
-                Ok(log) => (log, Opened { base: None, entries: Vec::new() }),
+                Ok(log) => {
+                    let origin = Origin { store: log.store(), parent: None };
+                    (log, Opened { origin, ..Opened::default() })
+                }
                 // Another process was first.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
                 Err(e) => return Err(e),
             }
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
+            check_remains(&storage.top()?, names::ROOT, uri)?;
             return Err(Error::not_found(format!("{uri} holds no store")));
         }
         other => other?,
@@ -265,7 +304,13 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
         Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
     };
     log.knows(state.seq);
-    Store::start(env, uri, options, Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false })
+    log.adopt(state.holds.store);
+    let parts = Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
+    let store = Store::start(env, uri, options, parts)?;
+    if opened.lossy {
+        store.pass_over_lost()?;
+    }
+    Ok(store)
 }
 
 /// Whether a store lives in memory, where no other process reaches it.
@@ -290,28 +335,34 @@ pub(super) fn folder_of(uri: &str) -> Result<&FilePath> {
     }
 }
 
-pub(super) fn format_text() -> String {
-    let text = format!("drumlin store, format {FORMAT_VERSION}");
-    format!("{text}, checksum {:08x}\n", checksum(text.as_bytes()))
+/// Fails if what lies there is what is left of a store whose object `missing`, from which all else is reached, is gone.
+fn check_remains(top: &[String], missing: &str, uri: &str) -> Result<()> {
+    let ours = [names::BLOCKS, names::CATALOG, names::WITNESS];
+    match top.iter().find(|name| ours.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(there) => Err(lost(uri, missing, there)),
+    }
 }
 
-/// Checks that the folder is a store that this build can open; `NotFound` if it is not a store.
-pub(super) fn read_format(storage: &dyn Storage, uri: &str) -> Result<()> {
-    let bytes = storage.get(names::FORMAT).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::not_found(format!("{uri} holds no store")),
-        _ => e,
-    })?;
-    if bytes == format_text().as_bytes() {
-        return Ok(());
+fn lost(uri: &str, missing: &str, there: &str) -> Error {
+    Error::corrupt(format!(
+        "{uri}: '{missing}' is missing, but '{there}' of a store is there; restore '{missing}', or copy what can be read with \
+         `drumlin salvage` to another place"
+    ))
+}
+
+/// Checked before a store is made where many processes write it: nothing may lie there but what a trial of the bucket has left.
+fn check_unused(storage: &dyn Storage, uri: &str) -> Result<()> {
+    let top = storage.top()?;
+    check_remains(&top, names::ROOT, uri)?;
+    let half_made = |name: &str| names::parse_temporary(name) == Some(names::ROOT);
+    match top.iter().find(|name| ![names::PROBE, names::ROOT_LOCK].contains(&name.as_str()) && !half_made(name)) {
+        Some(name) if name == names::LOG => Err(lost(uri, names::ROOT, name)),
+        // Another process was first.
+        Some(name) if name == names::ROOT => Ok(()),
+        Some(name) => Err(Error::invalid(format!("{uri} is not empty (it has '{name}') and not a store"))),
+        None => Ok(()),
     }
-    let corrupt = || Error::corrupt(format!("{uri}: the file '{}' is damaged", names::FORMAT));
-    let text = std::str::from_utf8(&bytes).map_err(|_| corrupt())?;
-    let (text, sum) = text.strip_suffix('\n').and_then(|t| t.rsplit_once(", checksum ")).ok_or_else(corrupt)?;
-    let version = text.strip_prefix("drumlin store, format ").ok_or_else(corrupt)?;
-    if sum != format!("{:08x}", checksum(text.as_bytes())) {
-        return Err(corrupt());
-    }
-    Err(Error::unsupported(format!("{uri}: store format {version}; this build reads format {FORMAT_VERSION}")))
 }
 
 /// Checked before anything is written into a folder: it must be a store, or empty, or the remains of a store half made.
@@ -320,39 +371,55 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
         Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
         other => other?,
     };
-    if entries.iter().any(|entry| entry.name == names::FORMAT) {
+    let has = |name: &str| entries.iter().any(|entry| entry.name == name);
+    if has(names::FORMAT) {
         return Ok(());
     }
-    if mode == Mode::Write {
+    let missing = if has(names::ROOT_LOCK) || has(names::WITNESS) { names::ROOT } else { names::FORMAT };
+    let top: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    check_remains(&top, missing, uri)?;
+    if mode != Mode::Create {
+        if has(names::LOG) {
+            check_log(disk, uri)?;
+        }
         return Err(Error::not_found(format!("{uri} holds no store")));
     }
-    let root_lock = format!("{}.lock", names::ROOT);
-    let ours = [names::LOCK, names::LOG, names::PROBE, &root_lock];
+    let ours = [names::LOCK, names::LOG, names::PROBE, names::ROOT_LOCK];
     // The one file that makes it a store, half written.
     let half_made =
         |name: &str| names::parse_temporary(name).is_some_and(|file| [names::FORMAT, names::ROOT].contains(&file));
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
         None => Ok(()),
-        Some(entry) if [names::BLOCKS, names::CATALOG].contains(&entry.name.as_str()) => {
-            Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT)))
-        }
         Some(entry) => Err(Error::invalid(format!("{uri} is not empty (it has '{}') and not a store", entry.name))),
     }
 }
 
+/// Fails if a log without a file that says what the folder is holds more than what a store half made has.
+fn check_log(disk: &dyn Disk, uri: &str) -> Result<()> {
+    let there = disk.list(names::LOG)?;
+    if there.is_empty() {
+        return Ok(());
+    }
+    match FileLog::read(disk) {
+        Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => Ok(()),
+        // Only the beginning of a first segment.
+        Err(_) if there.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => Ok(()),
+        _ => Err(lost(uri, names::FORMAT, names::LOG)),
+    }
+}
+
 /// Makes a store: the log first, the file that makes it a store last.
-fn create(disk: &Arc<dyn Disk>, storage: &dyn Storage, uri: &str, options: &Options) -> Result<FileLog> {
-    let log_is_there =
-        disk.list("")?.iter().any(|entry| entry.name == names::LOG) && !disk.list(names::LOG)?.is_empty();
-    if log_is_there {
-        match FileLog::read(&**disk) {
-            Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => {}
-            // Only the beginning of a first segment.
-            Err(_) if disk.list(names::LOG)?.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => {}
-            _ => return Err(Error::corrupt(format!("{uri}: the file '{}' is missing", names::FORMAT))),
-        }
+fn create(
+    disk: &Arc<dyn Disk>,
+    storage: &dyn Storage,
+    uri: &str,
+    options: &Options,
+    origin: &Origin,
+) -> Result<FileLog> {
+    if disk.list("")?.iter().any(|entry| entry.name == names::LOG) {
+        check_log(&**disk, uri)?;
     }
     let log = FileLog::create(disk.clone(), options.log)?;
-    storage.put(names::FORMAT, &[Bytes::from(format_text())], WriteMode::Create)?;
+    storage.put(names::FORMAT, &[Bytes::from(format_text(origin))], WriteMode::Create)?;
     Ok(log)
 }

@@ -99,8 +99,8 @@ pub struct Options {
     pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
     pub sync: Sync,
-    /// Of a store in a folder that one process writes: whether to open a log that has lost commits that were synced, and
-    /// continue without them. They cannot be recovered afterwards. Default: such a log is `Corrupt`.
+    /// Whether to open a log that has lost commits at its end that were made, and continue without them, as a store of its own. They
+    /// cannot be recovered afterwards, and nobody else may have the store open. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
     /// Whether rows that replace others (in a checkpoint, an update, a purge) are decoded again and compared with these before a
     /// commit puts them in their place. Default: they are; it takes up to a tenth of a checkpoint.

@@ -6,7 +6,9 @@ use std::fmt;
 
 use super::{HoldInfo, Store, recover};
 use crate::base::planted::{Bug, planted};
-use crate::base::{BlockId, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp, WarningKind, span};
+use crate::base::{
+    BlockId, Error, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp, WarningKind, span,
+};
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
@@ -131,7 +133,7 @@ impl Store {
             for id in &trash {
                 blocks.extend(state.get(*id)?.addresses().map(|address| names::block(address.block)));
             }
-            self.inner.storage.delete_many(&blocks);
+            self.delete_objects(&blocks);
         }
         if !trash.is_empty() {
             self.commit_effects(move |state| Ok(vec![Effect::Condemn { tables: over(state) }]))?;
@@ -209,7 +211,7 @@ impl Store {
         let deleted = free.chunks(DELETE_BATCH * DELETES_AHEAD).try_for_each(|batch| {
             task.cancel.check()?;
             let objects: Vec<String> = batch.iter().map(|(block, _)| names::block(*block)).collect();
-            let answers = self.inner.storage.delete_many(&objects);
+            let answers = self.delete_objects(&objects);
             for ((answer, name), (block, bytes)) in answers.into_iter().zip(objects).zip(batch) {
                 match answer {
                     Ok(()) => {
@@ -232,6 +234,15 @@ impl Store {
         meter.step(0, 0)
     }
 
+    /// Deletes objects, once it is certain that it is still this store that has them.
+    pub(super) fn delete_objects(&self, names: &[String]) -> Vec<Result<()>> {
+        let again = |e: &Error| Err(Error::new(e.kind(), e.message()));
+        match self.inner.log.confirm() {
+            Ok(()) => self.inner.storage.delete_many(names),
+            Err(e) => names.iter().map(|_| again(&e)).collect(),
+        }
+    }
+
     /// Tries again to delete what this process wrote in vain.
     fn delete_abandoned(&self, report: &mut ReclaimReport) -> Result<()> {
         let Some(own) = self.inner.session.lock().clone() else { return Ok(()) };
@@ -242,7 +253,7 @@ impl Store {
         if names.is_empty() {
             return Ok(());
         }
-        for ((answer, name), block) in self.inner.storage.delete_many(&names).into_iter().zip(names).zip(blocks) {
+        for ((answer, name), block) in self.delete_objects(&names).into_iter().zip(names).zip(blocks) {
             if let Err(e) = answer {
                 own.abandon([block]);
                 report.failures.push((name, e.to_string()));
@@ -365,7 +376,7 @@ impl Store {
         if names.is_empty() {
             return;
         }
-        for (answer, object) in self.inner.storage.delete_many(&names).into_iter().zip(orphans) {
+        for (answer, object) in self.delete_objects(&names).into_iter().zip(orphans) {
             match answer {
                 Ok(()) => {
                     report.orphans += 1;

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Env, Error, ErrorKind, Patience, Result, Seq, checksum_at};
+use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Result, Seq, checksum_at};
 use crate::catalog::{ChunkAddress, FEATURES_KNOWN, Index, Packed, State, TransactionRecord};
-use crate::log::{Base, Entry, Opened};
-use crate::storage::{Storage, WriteMode, names};
+use crate::log::{Base, CLOSED, Entry, Opened, Origin};
+use crate::storage::{Storage, WriteMode, is_whole, names};
 
 const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 10;
@@ -109,21 +109,12 @@ fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Byt
         }
         doubtful = true;
         match storage.get(name) {
-            Ok(there) if holds(&there, parts) => return Ok(()),
+            Ok(there) if is_whole(&there, parts) => return Ok(()),
             Ok(_) => return Err(Error::already_exists(format!("{name} was written by another process"))),
             // It was not done, or that cannot be found out: try again.
             Err(_) => {}
         }
     }
-}
-
-/// Whether `bytes` are the concatenation of `parts`.
-fn holds(mut bytes: &[u8], parts: &[Bytes]) -> bool {
-    for part in parts {
-        let Some(rest) = bytes.strip_prefix(&part[..]) else { return false };
-        bytes = rest;
-    }
-    bytes.is_empty()
 }
 
 /// The result of reading an object that must exist.
@@ -219,10 +210,25 @@ fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
 
 /// The state that a log leads to, and the catalog snapshot that it continues.
 pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
+    let Origin { store, parent } = opened.origin;
     let (index, mut state) = match &opened.base {
         Some(base) => read_catalog(storage, base).map(|(index, state)| (Some(index), state))?,
-        None => (None, State::default()),
+        None => {
+            let mut new = State::default();
+            // Since a loss was accepted, the id is another than the first entry names.
+            new.entry = if parent.is_none() { opened.origin.first() } else { EntryId(0) };
+            (None, new)
+        }
     };
+    if store != 0 {
+        let of = state.holds.store;
+        // After a loss was accepted, the catalog has the id of before.
+        if ![0, store].contains(&of) && parent.is_none() {
+            let what = format!("the catalog is that of store {of:032x}, the log that of store {store:032x}");
+            return Err(Error::other_history(ErrorKind::Corrupt, what));
+        }
+        state.holds.store = store;
+    }
     state.restore()?;
     state.check()?;
     let catalog = index.zip(opened.base).map(|(index, base)| Catalog { base, index, state: state.stored() });
@@ -264,6 +270,15 @@ fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
 pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<TransactionRecord>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
+    }
+    if let Some(prev) = entry.prev.filter(|prev| *prev != state.entry && !planted(Bug::IgnorePrev)) {
+        // Where nothing is known of the entry before, there is nothing to compare.
+        if state.entry != EntryId(0) {
+            let (seq, known) = (entry.seq, state.entry.0);
+            let what =
+                format!("commit {seq} continues entry {:032x}, and the one before it here is {known:032x}", prev.0);
+            return Err(Error::other_history(ErrorKind::Corrupt, format!("{what}; {CLOSED}")));
+        }
     }
     let transactions = transactions(entry)?;
     for transaction in &transactions {

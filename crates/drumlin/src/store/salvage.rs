@@ -8,13 +8,14 @@ use std::collections::BTreeSet;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use super::open::{Parts, folder_of, format_text, read_format};
+use super::format::{format_text, read_format};
+use super::open::{Parts, folder_of, random_id};
 use super::probe::probe;
 use super::salvage_report::{Loss, LossKind, SalvageReport};
 use super::{CheckpointReport, Mode, Options, Store, Sync, recover};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, Task};
 use crate::catalog::{Index, LostChunk, Mended, State};
-use crate::log::{Base, CommitLog, FileLog, ObjectLog, Remains};
+use crate::log::{Base, CommitLog, FileLog, ObjectLog, Origin, Point, Remains};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
 };
@@ -73,7 +74,7 @@ impl SalvageTarget {
     /// As [`salvage`].
     pub fn salvage(self, source: Arc<dyn Storage>, env: Env, options: Options, task: &Task) -> Result<SalvageReport> {
         let source = Arc::new(InlineStorage::new(source));
-        let (state, mut losses) = best_state(&*source)?;
+        let (state, of, mut losses) = best_state(&*source)?;
         for (block, inline) in state.ledger.inline() {
             source.hold(&names::block(*block), inline.0.clone());
         }
@@ -95,7 +96,11 @@ impl SalvageTarget {
         };
         let mut report = SalvageReport { seq: state.seq, ..SalvageReport::default() };
         let state = state.copied(&source, &storage, &env, &options, task, &mut report, &mut losses)?;
-        let state = flushed(state, &storage, &env, &options, task)?;
+        let mut state = flushed(state, &storage, &env, &options, task)?;
+        // It goes ways of its own from here on.
+        let store = if of.store == 0 { state.holds.store } else { of.store };
+        let origin = Origin::fork(random_id(&env)?, Point { store, seq: state.seq, entry: state.entry });
+        state.holds.store = origin.store;
         state.check()?;
         report.nodes = state.tree.len() as u64;
         report.tables = state.totals().tables;
@@ -109,9 +114,11 @@ impl SalvageTarget {
         match (disk, base) {
             (Some(disk), base) => {
                 FileLog::create_behind(disk, options.log, state.seq, base)?.close()?;
-                storage.put(names::FORMAT, &[format_text().into()], WriteMode::Create)?;
+                storage.put(names::FORMAT, &[format_text(&origin).into()], WriteMode::Create)?;
             }
-            (None, Some(base)) => drop(ObjectLog::create_behind(storage, env, retry, base)?),
+            (None, Some(base)) => {
+                drop(ObjectLog::create_behind(storage, env, retry, (base, state.entry), origin)?);
+            }
             (None, None) => drop(ObjectLog::create(storage, env, retry)?),
         }
         Ok(report)
@@ -174,8 +181,8 @@ impl Start {
 }
 
 /// The best state that can be found, and what it lacks of the newest.
-fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
-    let mut losses = check_kind(storage)?;
+fn best_state(storage: &dyn Storage) -> Result<(State, Origin, Vec<Loss>)> {
+    let (format, mut losses) = check_kind(storage)?;
     let remains = Remains::read(storage)?;
     let damage = remains.damage.iter().map(|(object, what)| match what.starts_with(object) {
         true => what.clone(),
@@ -208,21 +215,22 @@ fn best_state(storage: &dyn Storage) -> Result<(State, Vec<Loss>)> {
         losses.extend(state.mend()?.into_iter().map(of_mended));
         state.check().map_err(|e| e.context(format!("{tables} tables at commit {seq}")))?;
     }
-    Ok((state, losses))
+    Ok((state, if format.store == 0 { remains.origin } else { format }, losses))
 }
 
 /// Whether this is a store that this build can read.
-fn check_kind(storage: &dyn Storage) -> Result<Vec<Loss>> {
+fn check_kind(storage: &dyn Storage) -> Result<(Origin, Vec<Loss>)> {
+    let unknown = |losses| Ok((Origin::default(), losses));
     match read_format(storage, "the store") {
         Err(e) if e.kind() == ErrorKind::Unsupported => Err(e),
-        Err(e) if e.kind() == ErrorKind::Corrupt => Ok(vec![Loss::new(LossKind::Log, e.message())]),
+        Err(e) if e.kind() == ErrorKind::Corrupt => unknown(vec![Loss::new(LossKind::Log, e.message())]),
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let root = storage.get(names::ROOT).is_ok();
             let missing = || Loss::new(LossKind::Log, format!("'{}' or '{}' is missing", names::FORMAT, names::ROOT));
-            Ok(if root { Vec::new() } else { vec![missing()] })
+            unknown(if root { Vec::new() } else { vec![missing()] })
         }
         Err(e) => Err(e),
-        Ok(()) => Ok(Vec::new()),
+        Ok(origin) => Ok((origin, Vec::new())),
     }
 }
 
@@ -387,6 +395,11 @@ fn replay_rows(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> 
 /// Applies the entries after the state, up to the first that is missing.
 fn replay(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> Result<()> {
     while let Some(entry) = remains.entries.get(&state.seq.next()) {
+        if state.entry.0 != 0 && entry.prev.is_some_and(|prev| prev != state.entry) {
+            let why = "it does not continue the commit before it: it is of another history";
+            losses.push(Loss::new(LossKind::Commits, why).of_commits(entry.seq, entry.seq));
+            return Ok(());
+        }
         let transactions = match recover::transactions(entry) {
             Err(e) if e.kind() == ErrorKind::Unsupported => return Err(e),
             Err(_) => return Ok(()),

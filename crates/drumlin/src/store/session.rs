@@ -7,6 +7,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Result, SessionId, waiting};
 use crate::block::BlockNumbers;
 use crate::catalog::{Effect, State};
+use crate::storage::{Storage, names};
 
 impl Store {
     /// In a shared store: ends this process's session, if it has one, so that a sweep need not wait for that.
@@ -35,7 +36,7 @@ impl Store {
         let known = || {
             // Others may have ended it.
             self.own_session(&self.inner.state.read().clone());
-            self.inner.session.lock().clone()
+            self.inner.session.lock().clone().filter(|numbers| !numbers.meets_others())
         };
         if let Some(numbers) = known() {
             return Ok(numbers);
@@ -45,13 +46,48 @@ impl Store {
             return Ok(numbers);
         }
         // Under an exclusive lock no other process writes: all earlier sessions have ended.
-        let fence = !self.inner.log.is_shared();
-        let state =
-            self.commit_effects(move |state| Ok(vec![Effect::OpenSession { session: state.next_session(), fence }]))?;
+        self.begin_session(self.free_number()?, !self.inner.log.is_shared())
+    }
+
+    /// Registers a session of at least this number; if `alone`, all others have ended.
+    fn begin_session(&self, free: SessionId, alone: bool) -> Result<Arc<BlockNumbers>> {
+        let open = move |state: &State| {
+            let session = state.next_session().max(free);
+            Ok(vec![Effect::OpenSession { session, fence: alone }])
+        };
+        let state = self.commit_effects(open)?;
         // Its number must never be assigned again, whatever is lost.
         self.sync()?;
-        let numbers = Arc::new(BlockNumbers::new(state.sessions.last));
+        let session = state.sessions.last;
+        // Beside others, the numbers begin anywhere: should two histories ever give one number to a session each, neither meets
+        // the blocks of the other.
+        let numbers = match self.inner.log.is_shared() {
+            true => BlockNumbers::of_attempt(session, (self.inner.env.entropy.next()? >> 32) << 24),
+            false => BlockNumbers::new(session),
+        };
+        let numbers = Arc::new(numbers);
         *self.inner.session.lock() = Some(numbers.clone());
         Ok(numbers)
+    }
+
+    /// A number above those of all sessions and holds that have blocks on storage: the log may have lost some. Beside others, it
+    /// is not looked for, but once, when a loss is accepted.
+    pub(super) fn free_number(&self) -> Result<SessionId> {
+        match self.inner.log.is_shared() {
+            true => Ok(SessionId(0)),
+            false => self.first_unused(),
+        }
+    }
+
+    fn first_unused(&self) -> Result<SessionId> {
+        let folders = self.inner.storage.list_folders(names::BLOCKS)?;
+        let last = folders.iter().filter_map(|folder| names::parse_session(folder)).max();
+        let free = last.filter(|_| !planted(Bug::ReuseSessions)).map_or(0, |last| last.0.saturating_add(1));
+        Ok(SessionId(free))
+    }
+
+    /// After commits were lost: ends all sessions, and passes over the numbers that the lost ones have used.
+    pub(super) fn pass_over_lost(&self) -> Result<()> {
+        self.begin_session(self.first_unused()?, true).map(drop)
     }
 }

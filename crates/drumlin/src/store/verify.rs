@@ -155,6 +155,10 @@ impl Store {
         let VerifyOptions { deep, task } = options;
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
+        // What lies there may be another store by now.
+        self.inner.log.confirm()?;
+        let log = self.inner.log.inspect(state.holds.store)?;
+        report.faults.extend(log.into_iter().map(|error| Fault { table: "(log)".into(), group: 0, error }));
         match retry_while_moving(|| self.verify_catalog()) {
             Ok(bytes) => report.bytes += bytes,
             Err(e) if e.kind() == ErrorKind::Corrupt => {

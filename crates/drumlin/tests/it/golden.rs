@@ -29,7 +29,7 @@ use drumlin::{
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-const VERSIONS: [&str; 18] = [
+pub const VERSIONS: [&str; 20] = [
     "v5",
     "v5-shared",
     "v6",
@@ -51,11 +51,15 @@ const VERSIONS: [&str; 18] = [
     "v9-order-shared",
     "v10",
     "v10-shared",
+    // The same, with an id of the store and entries that name the one before them; a witness beside the root.
+    "v10-id",
+    "v10-id-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
-fn folder(version: &str) -> PathBuf {
+/// Where a store is.
+pub fn folder(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
 }
 
@@ -424,7 +428,8 @@ fn check_order(store: &Store) {
     assert_eq!(read(store, "order/s", AsOf::Version(Version(0))).unwrap(), numbered(0, 10));
 }
 
-fn check(store: &Store) {
+/// That a store holds what [`build`] has put there.
+pub fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
     let expected = types();
     let found = concat_batches(&found[0].schema(), &found).unwrap();

@@ -72,6 +72,10 @@ impl DiskFile for FlakyFile {
         self.0.set_len(bytes)
     }
 
+    fn links(&self) -> Result<u64> {
+        self.0.links()
+    }
+
     fn sync(&self) -> Result<()> {
         if !self.2 || self.1.armed.load(SeqCst) == 0 {
             return self.0.sync();

@@ -190,7 +190,7 @@ fn what_may_have_been_done_is_in_doubt_also_if_it_is_refused_later() {
 }
 
 #[test]
-fn a_store_that_is_gone_is_not_found() {
+fn a_store_that_is_gone_is_corrupt() {
     let (bucket, time) = (SimBucket::new(), Arc::new(SimTime::default()));
     let store = open(&bucket, &time, 1);
     store.tree().put("n", Payload::from(1)).unwrap();
@@ -202,5 +202,5 @@ fn a_store_that_is_gone_is_not_found() {
         None
     });
     let e = store.tree().put("n", Payload::from(2)).unwrap_err();
-    assert_eq!(e.kind(), ErrorKind::NotFound, "{e}");
+    assert_eq!(e.kind(), ErrorKind::Corrupt, "{e}");
 }

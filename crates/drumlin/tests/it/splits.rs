@@ -274,7 +274,7 @@ fn damaged_and_foreign_splits_are_refused() {
     let (name, _) = bucket
         .objects()
         .into_iter()
-        .find(|(name, _)| name.ends_with("/0.blk") && name.starts_with(&format!("blocks/{}/", splits.lease.hold())))
+        .find(|(name, _)| name.starts_with(&format!("blocks/{}/", splits.lease.hold())))
         .unwrap();
     let good = bucket.content(&name).unwrap().to_vec();
     for at in (0..good.len()).step_by(7) {

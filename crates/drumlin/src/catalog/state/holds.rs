@@ -19,8 +19,8 @@ impl State {
         (life_micros, work_micros): (u64, u64),
         (seq, time): (Seq, Timestamp),
     ) -> Result<()> {
-        if hold != self.next_session() {
-            return Err(Error::conflict(format!("hold {hold} is not the next")));
+        if hold < self.next_session() {
+            return Err(Error::conflict(format!("hold {hold} was opened before")));
         }
         self.sessions.last = hold;
         if self.holds.store == 0 {

@@ -73,6 +73,12 @@ impl DiskFile for SimFile {
         })
     }
 
+    fn links(&self) -> Result<u64> {
+        // A file here has one name at most.
+        let there = self.image.lock().find(&self.name);
+        Ok(u64::from(there.is_ok_and(|id| id == self.id)))
+    }
+
     fn sync(&self) -> Result<()> {
         let done = Image::change(&self.image, &self.name, Kind::Other, |image, torn| {
             image.counters.syncs += 1;

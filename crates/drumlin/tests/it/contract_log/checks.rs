@@ -23,7 +23,9 @@ pub fn entry(seq: u64, bytes: usize) -> Entry {
         id: EntryId(rng.u128(..)),
         session: SessionId(rng.u64(..)),
         time: Timestamp(rng.i64(..)),
-        features: rng.u64(..),
+        // The bit that says whether it names the one before it is the log's own.
+        features: rng.u64(..) & !(1 << 32),
+        prev: (!seq.is_multiple_of(3)).then(|| EntryId(u128::from(seq))),
         payload: payload.into(),
     }
 }
@@ -81,7 +83,7 @@ pub fn come_back(place: &Place) {
     let extremes = [(0, 0, 0), (u128::MAX, u64::MAX, i64::MAX), (1 << 127, 1 << 63, i64::MIN), (1, 1, -1)];
     for (entry, (id, number, time)) in entries.iter_mut().zip(extremes) {
         entry.id = EntryId(id);
-        (entry.session, entry.features, entry.time) = (SessionId(number), number, Timestamp(time));
+        (entry.session, entry.features, entry.time) = (SessionId(number), number & !(1 << 32), Timestamp(time));
     }
     for entry in &entries[..12] {
         add(&*log, entry);
@@ -200,13 +202,13 @@ pub fn learn(known: &mut Opened, news: News) {
             assert!(entries.iter().zip(first.0..).all(|(entry, seq)| entry.seq.0 == seq));
             known.entries.extend(entries);
         }
-        News::All(all) => *known = all,
+        News::All(all) | News::Unproven(all) => *known = all,
     }
 }
 
 pub fn news(place: &Place) {
     let log = place.create();
-    let mut known = Opened { base: None, entries: Vec::new() };
+    let mut known = Opened::default();
     let reader = place.follow(&known);
     assert!(reader.refresh().unwrap().is_none());
     let mut entries = Vec::new();
@@ -381,7 +383,7 @@ pub fn readers(place: &Place) {
         opened.entries.last().map_or(from - 1, |entry| entry.seq.0)
     };
     let log = place.create();
-    let (log, mut known) = (&*log, Opened { base: None, entries: Vec::new() });
+    let (log, mut known) = (&*log, Opened::default());
     let follower = &*place.follow(&known);
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

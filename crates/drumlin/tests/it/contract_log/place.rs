@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use drumlin::Result;
-use drumlin::base::{Env, ManualClock, Seq, Timestamp};
-use drumlin::log::{Base, CommitLog, FileFollower, FileLog, LogOptions, ObjectLog, OnLoss, Opened};
+use drumlin::base::{EntryId, Env, ManualClock, Seq, Timestamp};
+use drumlin::log::{Base, CommitLog, FileFollower, FileLog, LogOptions, ObjectLog, OnLoss, Opened, Origin};
 use drumlin::storage::{Disk, FileStorage, SimDisk, Storage, names};
 
 use super::broken::{BrokenLog, Rule};
@@ -76,9 +76,16 @@ impl Place {
             Kept::Files(disk, _, options) => {
                 self.wrapped(FileLog::create_behind(disk.clone(), *options, base.seq, Some(base)).unwrap())
             }
-            Kept::Objects(storage) => {
-                self.wrapped(ObjectLog::create_behind(storage.clone(), Self::env(), RETRY, base).unwrap())
-            }
+            Kept::Objects(storage) => self.wrapped(
+                ObjectLog::create_behind(
+                    storage.clone(),
+                    Self::env(),
+                    RETRY,
+                    (base, EntryId(7)),
+                    Origin { store: 1, parent: None },
+                )
+                .unwrap(),
+            ),
         }
     }
 
@@ -90,7 +97,7 @@ impl Place {
                 (self.wrapped(log), opened)
             }
             Kept::Objects(storage) => {
-                let (log, opened) = ObjectLog::open(storage.clone(), Self::env(), RETRY)?;
+                let (log, opened) = ObjectLog::open(storage.clone(), Self::env(), RETRY, OnLoss::Refuse)?;
                 (self.wrapped(log), opened)
             }
         };
@@ -105,7 +112,7 @@ impl Place {
         match &self.kept {
             Kept::Files(disk, ..) => self.wrapped(FileFollower::new(disk.clone(), opened)),
             Kept::Objects(storage) => {
-                let (log, _) = ObjectLog::open(storage.clone(), Self::env(), RETRY).unwrap();
+                let (log, _) = ObjectLog::open(storage.clone(), Self::env(), RETRY, OnLoss::Refuse).unwrap();
                 log.knows(last(opened));
                 self.wrapped(log)
             }

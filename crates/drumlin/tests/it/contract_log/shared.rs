@@ -143,7 +143,7 @@ pub fn race(place: &Place) {
                         break;
                     }
                     Appended::Behind(News::Entries(entries)) => learn(&mut last, entries),
-                    Appended::Behind(News::All(all)) => {
+                    Appended::Behind(News::All(all) | News::Unproven(all)) => {
                         last = last.max(all.base.unwrap().seq);
                         learn(&mut last, all.entries);
                     }

@@ -88,6 +88,11 @@ pub fn once(storage: &dyn Storage) {
         assert_eq!(e.kind(), ErrorKind::AlreadyExists, "{e}");
     }
     assert_eq!(storage.get("once/x").unwrap(), "the same bytes");
+    // Other bytes are those of somebody else, which stay.
+    for other in ["", "the same byte", "the same bytes!", "The same bytes"] {
+        refused(storage.put("once/x", &[Bytes::from(other)], WriteMode::Once), ErrorKind::AlreadyExists, "once/x");
+    }
+    assert_eq!(storage.get("once/x").unwrap(), "the same bytes");
 }
 
 pub fn large(storage: &dyn Storage) {
