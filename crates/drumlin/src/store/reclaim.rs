@@ -162,6 +162,10 @@ impl Store {
 
     /// Deletes the objects that nothing refers to, and sweeps what crashes left.
     pub(super) fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+        if !self.inner.log.is_shared() {
+            // Where others write too, the log was just looked at.
+            self.inner.log.confirm()?;
+        }
         self.fence_idle(options)?;
         self.end_silent_holds()?;
         self.delete_condemned(options, report)?;
