@@ -38,6 +38,8 @@ type Errand = Box<dyn FnOnce() + Send>;
 thread_local! {
     /// Whether this thread is within a commit, calling a Python function.
     static COMMITTING: Cell<bool> = const { Cell::new(false) };
+    /// What a signal's handler raised in code of the caller's that this thread ran.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// Of a thread that runs a long call: takes errands to the thread that made it.
     static CALLER: RefCell<Option<Sender<Note>>> = const { RefCell::new(None) };
 }
@@ -248,6 +250,34 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// Notes what code of the caller's has raised, if that comes from the handler of a signal: the call that runs it ends with it.
+pub fn leave_raised(py: Python<'_>, raised: PyErr) {
+    if raised.is_instance_of::<PyKeyboardInterrupt>(py) || is_of_handler(&raised, py).unwrap_or(false) {
+        RAISED.replace(Some(raised));
+    }
+}
+
+/// Whether the code of a signal's handler is among the frames of an exception.
+fn is_of_handler(raised: &PyErr, py: Python<'_>) -> PyResult<bool> {
+    let signal = py.import("signal")?;
+    let mut handlers = Vec::new();
+    for number in signal.call_method0("valid_signals")?.try_iter()? {
+        let handler = signal.call_method1("getsignal", (number?,))?;
+        if let Ok(code) = handler.getattr("__code__") {
+            handlers.push(code);
+        }
+    }
+    let mut at = raised.traceback(py).map(Bound::into_any);
+    while let Some(traceback) = at.filter(|traceback| !traceback.is_none()) {
+        let code = traceback.getattr("tb_frame")?.getattr("f_code")?;
+        if handlers.iter().any(|handler| handler.is(&code)) {
+            return Ok(true);
+        }
+        at = Some(traceback.getattr("tb_next")?);
+    }
+    Ok(false)
+}
+
 /// Runs a long call, which ends early if it checks any of `cancels` and a signal handler raises (Ctrl-C).
 pub fn long<T: Send>(py: Python<'_>, cancels: &[Cancel], call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     long_each(py, cancels, |_| call(), |_, never: Infallible| match never {})
@@ -261,7 +291,7 @@ pub fn long_each<T: Send, U: Send>(
     call: impl FnOnce(&(dyn Fn(U) + Sync)) -> Result<T> + Send,
     each: impl FnMut(Python<'_>, U) -> PyResult<()> + Send,
 ) -> PyResult<T> {
-    long_watched(py, cancels, call, each, |_| Ok(()))
+    long_watched(py, cancels, call, each, |_, _| Ok(()))
 }
 
 /// The same; `watch` is called, attached to the interpreter, whenever signals are checked. An exception from it ends the
@@ -271,7 +301,7 @@ fn long_watched<T: Send, U: Send>(
     cancels: &[Cancel],
     call: impl FnOnce(&(dyn Fn(U) + Sync)) -> Result<T> + Send,
     mut each: impl FnMut(Python<'_>, U) -> PyResult<()> + Send,
-    mut watch: impl FnMut(Python<'_>) -> PyResult<()> + Send,
+    mut watch: impl FnMut(Python<'_>, Duration) -> PyResult<()> + Send,
 ) -> PyResult<T> {
     enum Told<T, U> {
         One(U),
@@ -302,17 +332,18 @@ fn long_watched<T: Send, U: Send>(
                 // However fast one errand follows the other.
                 let left = SIGNAL_POLL.saturating_sub(looked.elapsed());
                 let raised = if left.is_zero() {
+                    let passed = looked.elapsed();
                     looked = now();
                     Python::attach(|py| {
                         py.check_signals()?;
                         check_stop(py)?;
-                        watch(py)
+                        watch(py, passed)
                     })
                 } else {
                     match noted.recv_timeout(left) {
                         Ok(Note::Errand(errand)) => {
                             errand();
-                            Ok(())
+                            RAISED.take().map_or(Ok(()), Err)
                         }
                         Ok(Note::Look) => match receiver.try_recv() {
                             Ok(Told::One(one)) if interrupted.is_none() => Python::attach(|py| each(py, one)),
@@ -347,10 +378,15 @@ pub fn with_progress<T: Send>(
 ) -> PyResult<T> {
     let cancel = Cancel::default();
     let Some(callback) = progress else {
-        let mut bar = Bar::new(SIGNAL_POLL);
+        let mut bar = Bar::new();
         let task = Task { cancel: cancel.clone(), progress: Some(bar.listener()) };
-        let result =
-            long_watched(py, &[cancel], |_| call(task), |_, never: Infallible| match never {}, |py| bar.watch(py));
+        let result = long_watched(
+            py,
+            &[cancel],
+            |_| call(task),
+            |_, never: Infallible| match never {},
+            |py, passed| bar.watch(py, passed),
+        );
         bar.close(py);
         return result;
     };

@@ -16,11 +16,11 @@ use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::Result;
 use drumlin::table::{checked_array, checked_rows};
 use drumlin_c_data::{Stream, field, schema_of};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::call::on_caller;
+use crate::call::{leave_raised, on_caller};
 use crate::errors::raise;
 
 /// Arrays of one type, none of them checked.
@@ -42,6 +42,34 @@ impl Rows {
     pub fn checked(self) -> impl Iterator<Item = Result<RecordBatch>> + Send {
         let Self { schema, batches } = self;
         batches.map(move |rows| checked_rows(None, &schema, &rows?))
+    }
+}
+
+/// The batches of a reader of pyarrow's, drawn by its method, as Python code does: across the C interface an exception that a
+/// signal's handler raises in the caller's code would be a text. On the thread that made the call, so that it can be interrupted.
+struct Drawn(Py<PyAny>);
+
+impl Iterator for Drawn {
+    type Item = Result<ArrayData>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = Python::attach(|py| self.0.clone_ref(py));
+        on_caller(move || Python::attach(|py| drawn(reader.bind(py))))
+    }
+}
+
+/// The next batch of a reader.
+fn drawn(reader: &Bound<'_, PyAny>) -> Option<Result<ArrayData>> {
+    let py = reader.py();
+    let batch = reader.call_method0("read_next_batch").and_then(|batch| take_arrays(batch.as_borrowed()));
+    match batch {
+        Ok(mut arrays) => arrays.arrays.next(),
+        Err(raised) if raised.is_instance_of::<PyStopIteration>(py) => None,
+        Err(raised) => {
+            let told = format!("the rows could not be drawn: {raised}");
+            leave_raised(py, raised);
+            Some(Err(drumlin::Error::invalid(told)))
+        }
     }
 }
 
@@ -87,6 +115,10 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
         // SAFETY: the capsule's maker promises that it follows the rules of the interface.
         let data = unsafe { drumlin_c_data::array(array, field.data_type()) }.map_err(raise)?;
         return Ok(Arrays { field: field.into(), arrays: Box::new(std::iter::once(Ok(data))) });
+    }
+    if object.hasattr("read_next_batch")? && object.hasattr("schema")? {
+        let field = take_field(&object.getattr("schema")?.call_method0("__arrow_c_schema__")?)?;
+        return Ok(Arrays { field: field.into(), arrays: Box::new(Drawn(object.to_owned().unbind())) });
     }
     if object.hasattr("__arrow_c_stream__")? {
         let capsule = object.call_method0("__arrow_c_stream__")?;

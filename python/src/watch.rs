@@ -56,8 +56,6 @@ pub fn check_stop(py: Python<'_>) -> PyResult<()> {
 
 /// The bar of one call; there is none before the call has taken long.
 pub struct Bar {
-    /// Between two looks at the call.
-    pause: Duration,
     waited: Duration,
     last: Arc<Mutex<Progress>>,
     shown: Shown,
@@ -70,9 +68,9 @@ enum Shown {
 }
 
 impl Bar {
-    /// A bar that is looked at every `pause`.
-    pub fn new(pause: Duration) -> Self {
-        Self { pause, waited: Duration::ZERO, last: Arc::default(), shown: Shown::NotYet }
+    /// A bar of a call that begins.
+    pub fn new() -> Self {
+        Self { waited: Duration::ZERO, last: Arc::default(), shown: Shown::NotYet }
     }
 
     /// What notes the steps of the call.
@@ -81,9 +79,10 @@ impl Bar {
         Arc::new(move |progress| *last.lock().unwrap_or_else(PoisonError::into_inner) = progress)
     }
 
-    /// Shows the steps noted, once the call has taken long. What it raises is an exception of a signal's handler.
-    pub fn watch(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.waited += self.pause;
+    /// Shows the steps noted, once the call has taken long; `passed` is the time since the last look at it. What it raises is
+    /// an exception of a signal's handler.
+    pub fn watch(&mut self, py: Python<'_>, passed: Duration) -> PyResult<()> {
+        self.waited += passed;
         if let Shown::NotYet = self.shown
             && self.waited >= BAR_AFTER
         {
