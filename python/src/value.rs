@@ -78,39 +78,8 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
             let bytes = bytes.iter().map(|bytes| bytes.as_deref());
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, *size).map_err(arrow_error)?)
         }
-        DataType::Date32 => {
-            let days = column.each("a date", |value| i32::try_from(days(value)?).ok())?;
-            exactly(&Int32Array::from(days), data_type)?
-        }
-        DataType::Date64 => {
-            let millis = column.each("a date", |value| Some(days(value)? * DAY_SECONDS * 1000))?;
-            exactly(&Int64Array::from(millis), data_type)?
-        }
-        DataType::Time32(unit) | DataType::Time64(unit) => {
-            let expected = format!("a time without a time zone, {}", in_whole(*unit));
-            let time = |value: &Bound<'_, PyAny>| {
-                // A datetime would lose its day, a time with a zone that.
-                let more = ordinal(value).is_some() || zoned(value);
-                if more { None } else { in_unit(time_of_day(value)?, *unit) }
-            };
-            let times = column.each(&expected, time)?;
-            match data_type {
-                DataType::Time32(_) => exactly(&*exactly(&Int64Array::from(times), &DataType::Int32)?, data_type)?,
-                _ => exactly(&Int64Array::from(times), data_type)?,
-            }
-        }
-        DataType::Timestamp(unit, zone) => {
-            let naive = if zone.is_none() { " without a time zone" } else { "" };
-            let expected = format!("a datetime{naive}, {}", in_whole(*unit));
-            let instant = |value: &Bound<'_, PyAny>| {
-                let (instant, zoned) = instant(value)?;
-                if zoned && zone.is_none() { None } else { in_unit(instant, *unit) }
-            };
-            exactly(&Int64Array::from(column.each(&expected, instant)?), data_type)?
-        }
-        DataType::Duration(unit) => {
-            let expected = format!("a timedelta {}", in_whole(*unit));
-            exactly(&Int64Array::from(column.each(&expected, |value| in_unit(span(value)?, *unit))?), data_type)?
+        data_type if data_type.is_temporal() && !matches!(data_type, DataType::Interval(_)) => {
+            column.times(data_type)?
         }
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
@@ -153,6 +122,47 @@ struct Column<'a, 'py> {
 }
 
 impl<'py> Column<'_, 'py> {
+    /// Dates, times, instants and spans of time.
+    fn times(&self, data_type: &DataType) -> PyResult<ArrayRef> {
+        Ok(match data_type {
+            DataType::Date32 => {
+                let days = self.each("a date", |value| i32::try_from(days(value)?).ok())?;
+                exactly(&Int32Array::from(days), data_type)?
+            }
+            DataType::Date64 => {
+                let millis = self.each("a date", |value| Some(days(value)? * DAY_SECONDS * 1000))?;
+                exactly(&Int64Array::from(millis), data_type)?
+            }
+            DataType::Time32(unit) | DataType::Time64(unit) => {
+                let expected = format!("a time without a time zone, {}", in_whole(*unit));
+                let time = |value: &Bound<'_, PyAny>| {
+                    // A datetime would lose its day, a time with a zone that.
+                    let more = ordinal(value).is_some() || zoned(value);
+                    if more { None } else { in_unit(time_of_day(value)?, *unit) }
+                };
+                let times = self.each(&expected, time)?;
+                match data_type {
+                    DataType::Time32(_) => exactly(&*exactly(&Int64Array::from(times), &DataType::Int32)?, data_type)?,
+                    _ => exactly(&Int64Array::from(times), data_type)?,
+                }
+            }
+            DataType::Timestamp(unit, zone) => {
+                let naive = if zone.is_none() { " without a time zone" } else { "" };
+                let expected = format!("a datetime{naive}, {}", in_whole(*unit));
+                let instant = |value: &Bound<'_, PyAny>| {
+                    let (instant, zoned) = instant(value)?;
+                    if zoned && zone.is_none() { None } else { in_unit(instant, *unit) }
+                };
+                exactly(&Int64Array::from(self.each(&expected, instant)?), data_type)?
+            }
+            DataType::Duration(unit) => {
+                let expected = format!("a timedelta {}", in_whole(*unit));
+                exactly(&Int64Array::from(self.each(&expected, |value| in_unit(span(value)?, *unit))?), data_type)?
+            }
+            other => return Err(raise(Error::invalid(format!("{}: {other} is no type of times", self.what)))),
+        })
+    }
+
     /// The result of `convert` for each value; it returns `None` for unexpected values.
     fn each<T>(&self, expected: &str, convert: impl Fn(&Bound<'py, PyAny>) -> Option<T>) -> PyResult<Vec<Option<T>>> {
         let converted = |value: &Bound<'py, PyAny>| {

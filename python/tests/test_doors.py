@@ -1,6 +1,6 @@
 """What goes in by each door comes out equal by each door, or is refused: doors by doors by types with extreme values.
 
-`make test` draws some triples anew in each run; `DRUMLIN_DOORS` says how many, or `all`.
+`make test` draws some triples again in each run; `DRUMLIN_DOORS` says how many, or `all`.
 """
 
 import os

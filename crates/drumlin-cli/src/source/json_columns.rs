@@ -13,8 +13,9 @@ use drumlin::{Error, Result};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::number::INVALID;
 use super::number::Reason;
-use super::text::{INVALID, can_hold, convert, convert_bytes};
+use super::text::{can_hold, convert, convert_bytes};
 
 const NO_NULL: Reason = "has a null, which is not allowed in";
 const UNKNOWN: Reason = "has a member that is no field of";

@@ -2,8 +2,6 @@
 
 use arrow::datatypes::{ArrowPrimitiveType, Float16Type};
 
-use super::text::{DIGITS, INVALID, LARGE, ZEROS};
-
 #[expect(non_camel_case_types, reason = "as the crate `half` calls it, which is there by arrow")]
 type f16 = <Float16Type as ArrowPrimitiveType>::Native;
 
@@ -21,6 +19,15 @@ pub struct Number {
 
 /// Why a value does not fit.
 pub type Reason = &'static str;
+
+/// Why a value does not fit. The caller, which knows the line, puts the value before it and the type after it.
+pub const INVALID: Reason = "is not a valid";
+/// The same: an integer with zeros, a plus, or a minus before a zero.
+pub const ZEROS: Reason = "has zeros or a sign in front, which would be lost in";
+/// The same: a float would be rounded.
+pub const DIGITS: Reason = "has more digits than";
+/// The same: a float would be infinite.
+pub const LARGE: Reason = "is too large for";
 
 /// The number that `text` is.
 pub fn number(text: &str) -> Result<Number, Reason> {

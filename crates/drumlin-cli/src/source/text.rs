@@ -11,17 +11,9 @@ use arrow::datatypes::{
 };
 use drumlin::{Error, Result};
 
-use super::number::{Reason, float16, float32, float64, integer, number};
+use super::number::{INVALID, Reason, float16, float32, float64, integer, number};
 use crate::text_form::printable_type;
 
-/// Why a value does not fit. The caller, which knows the line, puts the value before it and the type after it.
-pub const INVALID: Reason = "is not a valid";
-/// The same: an integer with zeros, a plus, or a minus before a zero.
-pub const ZEROS: Reason = "has zeros or a sign in front, which would be lost in";
-/// The same: a float would be rounded.
-pub const DIGITS: Reason = "has more digits than";
-/// The same: a float would be infinite.
-pub const LARGE: Reason = "is too large for";
 const TOO_FINE: Reason = "has more fractional digits than";
 const NOT_A_DAY: Reason = "has a time of day, which does not fit";
 const ZONE: Reason = "has a time zone, which would be lost in";
@@ -148,6 +140,7 @@ fn is_zoned(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::number::{DIGITS, LARGE, ZEROS};
 
     #[test]
     fn lossy_conversions_are_refused() {

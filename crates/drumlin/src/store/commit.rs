@@ -194,6 +194,16 @@ impl Store {
         batch.iter().map(answer).collect()
     }
 
+    /// `Conflict` if a proposal depends on a state that nothing shows to be part of the history that the log holds now.
+    fn check_proven(&self, proposal: &Proposal) -> Result<()> {
+        // What is built in its turn from the newest state alone depends on nothing before.
+        let depends = !proposal.footprint.reads.is_empty() || matches!(proposal.work, Work::Done(_));
+        match depends && proposal.base.seq.0 < self.inner.proven_from.load(Ordering::SeqCst) {
+            true => Err(Error::conflict("what this commit was prepared on cannot be found in the log any more")),
+            false => Ok(()),
+        }
+    }
+
     /// Commits a batch after the newest state known, or, if one entry of the log does not take all of it, the first
     /// proposals, as many as it answers. If others have committed after that state, commits nothing and returns what they
     /// did.
@@ -210,11 +220,8 @@ impl Store {
         let session = self.own_session(&working);
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
-            // What is built in its turn from the newest state alone depends on nothing before.
-            let depends = !proposal.footprint.reads.is_empty() || matches!(proposal.work, Work::Done(_));
-            if depends && proposal.base.seq.0 < self.inner.proven_from.load(Ordering::SeqCst) {
-                answers
-                    .push(Err(Error::conflict("what this commit was prepared on cannot be found in the log any more")));
+            if let Err(unproven) = self.check_proven(proposal) {
+                answers.push(Err(unproven));
                 continue;
             }
             let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
