@@ -135,7 +135,7 @@ impl FileLog {
             disk.sync_dir(names::LOG)?;
             disk.sync_dir("")?;
         }
-        let last = Seq(newest.next().0 - 1);
+        let (last, ended) = (Seq(newest.next().0 - 1), newest.ended);
         let behind = |entry: &&Entry| base.is_none_or(|base| entry.seq > base.seq);
         let tail = Tail {
             file: file.into(),
@@ -146,12 +146,14 @@ impl FileLog {
             synced: last,
             base,
             bytes: entries.iter().filter(behind).map(|entry| entry.payload.len() as u64).sum(),
-            ended: newest.ended,
+            ended,
             poisoned: false,
             closed: false,
             linked: false,
         };
         let (mark, mark_found) = Mark::open(&*disk, last)?;
+        // A crash may leave a mark that was being made.
+        let mark_found = if ended { mark_found } else { MarkFound::Sound };
         let log = Self { disk, options, mark, mark_found, syncing: Mutex::new(()), tail: Mutex::new(tail) };
         log.cut()?;
         Ok((log, Opened { base, entries, origin: Origin::default(), lossy }))
