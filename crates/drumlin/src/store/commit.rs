@@ -194,6 +194,14 @@ impl Store {
         batch.iter().map(answer).collect()
     }
 
+    fn count_commit(&self, transactions: u64, shared: bool) {
+        let metrics = &self.inner.env.metrics;
+        metrics.commits.add(1);
+        metrics.transactions.add(transactions);
+        // One append of a log in files is one sync, unless a thread syncs by time.
+        metrics.log_syncs.add(u64::from(self.inner.syncer.is_none() && !shared));
+    }
+
     /// `Conflict` if a proposal depends on a state that nothing shows to be part of the history that the log holds now.
     fn check_proven(&self, proposal: &Proposal) -> Result<()> {
         // What is built in its turn from the newest state alone depends on nothing before.
@@ -285,11 +293,7 @@ impl Store {
             Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
         })?;
         self.inner.memtable_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let metrics = &self.inner.env.metrics;
-        metrics.commits.add(1);
-        metrics.transactions.add(transactions.len() as u64);
-        // One append of a log in files is one sync, unless a thread syncs by time.
-        metrics.log_syncs.add(u64::from(self.inner.syncer.is_none() && !log.is_shared()));
+        self.count_commit(transactions.len() as u64, log.is_shared());
         let after = Arc::new(working);
         self.inner.publish(&before, after.clone());
         self.inner.feeds.publish(|| CommitRecord { before: before.clone(), after, transactions });
