@@ -47,6 +47,8 @@ mod merges;
 mod model;
 #[path = "it/pages.rs"]
 mod pages;
+#[path = "it/ordered.rs"]
+mod ordered;
 #[path = "it/patches.rs"]
 mod patches;
 #[path = "it/random.rs"]
@@ -386,8 +388,13 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 83] = [
+    let single: [(Bug, Check); 88] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
+        (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
+        (Bug::SortParts, ordered::frames_are_sorted_as_a_whole),
+        (Bug::LaterFirst, ordered::frames_are_sorted_as_a_whole),
+        (Bug::LeaveOverlaps, ordered::overlapping_row_groups_are_merged),
+        (Bug::ForgetMoves, ordered::rows_are_found_after_a_merge),
         (Bug::SkipFootprint, write_skew),
         (Bug::ForgetProjections, projection_in_step),
         (Bug::ForgetCascade, cascade),

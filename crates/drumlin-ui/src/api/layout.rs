@@ -62,6 +62,7 @@ fn reason(reason: Reason) -> &'static str {
         Reason::Fold => "fold",
         Reason::Lone => "lone",
         Reason::Merge => "merge",
+        Reason::Order => "order",
     }
 }
 

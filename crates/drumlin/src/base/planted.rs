@@ -200,6 +200,14 @@ pub enum Bug {
     IgnorePrev = 245,
     /// Numbers of sessions are given again whose blocks are still on storage.
     ReuseSessions = 246,
+    /// Row groups that touch in the first column of a sort order are taken for apart, whatever the other columns say.
+    TrustFirstColumn = 150,
+    /// A frame is sorted as far as it fits into memory at a time.
+    SortParts = 151,
+    /// Of equal rows in different parts of a frame, the later ones come first.
+    LaterFirst = 152,
+    /// Row groups that overlap in the sort order are left as they are.
+    LeaveOverlaps = 153,
     /// A vacuum takes records that share their bytes for ones that do not.
     MixShared = 97,
     /// A reclaim empties the trash, whatever the grace period.

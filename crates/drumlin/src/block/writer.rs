@@ -7,13 +7,14 @@
 //! Where another process may end the session before the commit and remove its blocks, a writer keeps what it has written, up
 //! to a limit, so that it can be written again in another session without its source.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::reader::{BlockReader, MissingBlock};
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
 use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
@@ -300,9 +301,25 @@ impl BlockWriter {
         &self.written
     }
 
+    /// Reads what it has written: all that was placed, since the block being filled is written first.
+    pub fn read_back(&mut self) -> Result<BlockReader> {
+        self.flush()?;
+        Ok(BlockReader::new(self.storage.clone(), 0, MissingBlock::Reclaimed))
+    }
+
+    /// Takes back row groups that were placed and are not needed any more; deletes the blocks that hold no others.
+    pub fn take_back(&mut self, groups: &BTreeSet<Address>) {
+        self.placed.retain(|address| !groups.contains(address));
+        let used: BTreeSet<BlockId> = self.placed.iter().map(|address| address.block).collect();
+        self.abandon(|block| !used.contains(&block));
+    }
+
     /// Deletes those of its blocks that no commit is to refer to.
     pub fn abandon(&mut self, unused: impl Fn(BlockId) -> bool) {
         let unused: Vec<Written> = self.written.extract_if(.., |written| unused(written.block)).collect();
+        for written in &unused {
+            self.kept.blocks.remove(&written.block);
+        }
         self.delete(&unused);
     }
 

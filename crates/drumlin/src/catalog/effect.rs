@@ -8,7 +8,7 @@ use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerF
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{
-    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Rewrite, RowsChange, ShrunkGroup, StoredSchema,
+    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Reorder, Rewrite, RowsChange, ShrunkGroup, StoredSchema,
     TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
@@ -334,6 +334,13 @@ pub enum Effect {
         /// The row groups that get a patch, and which.
         patches: Vec<(GroupId, NewPatch)>,
     },
+    /// Puts row groups of a sorted table into another order, some of them merged; what versions show stays the same.
+    ReorderTable {
+        /// The table.
+        table: TableId,
+        /// How.
+        reorder: Reorder,
+    },
 }
 
 impl Effect {
@@ -344,6 +351,7 @@ impl Effect {
             | Effect::ChangeTable { table, .. }
             | Effect::WriteRows { table, .. }
             | Effect::RewriteTable { table, .. }
+            | Effect::ReorderTable { table, .. }
             | Effect::MoveGroups { table, .. }
             | Effect::FlushRows { table, .. }
             | Effect::FlushWithHistory { table, .. }
@@ -395,6 +403,7 @@ impl Effect {
                 "makes a version of a table"
             }
             Effect::RewriteTable { .. }
+            | Effect::ReorderTable { .. }
             | Effect::MoveGroups { .. }
             | Effect::MoveShared { .. }
             | Effect::ShrinkGroups { .. } => "moves rows of a table",
@@ -429,6 +438,7 @@ impl Effect {
             Effect::CreateTable { table, .. }
             | Effect::ChangeTable { table, .. }
             | Effect::RewriteTable { table, .. }
+            | Effect::ReorderTable { table, .. }
             | Effect::DeleteVersions { table, .. }
             | Effect::MoveGroups { table, .. }
             | Effect::WriteRows { table, .. }

@@ -13,7 +13,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_ADOPTED
     | FEATURE_PATCHES
     | FEATURE_CONSTRAINTS
-    | FEATURE_ORDER;
+    | FEATURE_ORDER
+    | FEATURE_REORDER;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 =
     FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES | FEATURE_CONSTRAINTS | FEATURE_ORDER;
@@ -38,6 +39,8 @@ pub const FEATURE_PATCHES: u64 = 128;
 pub const FEATURE_CONSTRAINTS: u64 = 256;
 /// The entry renames columns that a table is ordered by.
 pub const FEATURE_ORDER: u64 = 512;
+/// The entry puts row groups into another order.
+pub const FEATURE_REORDER: u64 = 1024;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -64,6 +67,7 @@ impl Effect {
                 changes | change.schema.as_ref().map_or(0, of_schema)
             }
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
+            Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,

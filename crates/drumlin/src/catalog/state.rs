@@ -420,6 +420,7 @@ impl State {
             Effect::UpdateTable { table, update } => self.update(*table, update, &[], seq, time)?,
             Effect::PatchTable { table, update, patches } => self.update(*table, update, patches, seq, time)?,
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
+            Effect::ReorderTable { table, reorder } => self.reorder(*table, reorder, seq)?,
             Effect::WriteRows { table, version, rows } => {
                 let next = self.get(*table)?.write_rows(*version, rows, seq, time)?;
                 self.tables.put(next)?;

@@ -19,7 +19,7 @@ use super::types::holds;
 use crate::base::{Error, Result};
 
 /// The same rows, of the same type, without values that none of them has. O(values) where there are such types, else O(1).
-pub(super) fn compact(array: &ArrayRef) -> Result<ArrayRef> {
+pub fn compact(array: &ArrayRef) -> Result<ArrayRef> {
     let keeps_others =
         |part: &DataType| matches!(part, DataType::Dictionary(..) | DataType::ListView(_) | DataType::LargeListView(_));
     if !holds(array.data_type(), &keeps_others) {

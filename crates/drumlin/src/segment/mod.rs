@@ -60,7 +60,7 @@ use bytes::Bytes;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 pub use bounds::measure;
-pub use compact::{DictionaryUse, dictionary_values};
+pub use compact::{DictionaryUse, compact, dictionary_values};
 pub use form::{Form, Kept, engine_type, native_type, without_views};
 pub use ipc::read_stream;
 pub use join::{interleave, join, join_batches};

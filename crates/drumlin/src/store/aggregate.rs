@@ -115,11 +115,13 @@ impl Dataset {
                     Some(ahead) => ahead.before(at, parts.len(), |range| ScanPart::fetch(&parts[range])),
                     None => parts.get(at + FETCH_AHEAD).into_iter().for_each(ScanPart::prefetch),
                 }
-                let Some(batch) = part.decode_as_stored()? else { continue };
                 // No part has as many rows.
-                let rank = if planted(Bug::RankParts) { 0 } else { (at as u64) << 32 };
-                groups.add(&batch, rank)?;
-                unchecked += batch.num_rows();
+                let mut rank = if planted(Bug::RankParts) { 0 } else { (at as u64) << 32 };
+                for batch in part.decode_as_stored()? {
+                    groups.add(&batch, rank)?;
+                    rank += batch.num_rows() as u64;
+                    unchecked += batch.num_rows();
+                }
                 if unchecked >= groups.count() {
                     unchecked = 0;
                     over.fetch_or(groups.bytes() > budget, Ordering::Relaxed);

@@ -13,6 +13,7 @@ use super::blocks::add_blocks;
 use super::plans::{place, plan_repack, plans};
 use super::recover::Catalog;
 use super::repack::{COPY_SHARE, Moves};
+use super::windows::merged;
 use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
@@ -20,7 +21,7 @@ use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::table::{
-    GroupId, Plan, PlanOptions, Reason, Rewrite, RewrittenGroup, RowGroup, Table, Window, remap, rewrite,
+    Classes, GroupId, Plan, PlanOptions, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
 };
 
 /// A checkpoint that takes this long is worth a warning.
@@ -96,6 +97,8 @@ struct Rewritten {
     window: Window,
     /// Address, size and order of each output.
     outputs: Vec<(Address, u32, bool)>,
+    /// Where the kept rows of each input are, if they were merged.
+    to: Option<Arc<Vec<Vec<u32>>>>,
 }
 
 /// A window, by its table and the row groups that it takes in.
@@ -150,6 +153,7 @@ impl Store {
         maintenance: &mut Maintenance,
         report: &mut CheckpointReport,
     ) -> Result<()> {
+        let since = self.inner.log()?.base().map(|base| base.seq);
         report.versions_expired = self.number_and_expire()?;
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
@@ -167,6 +171,7 @@ impl Store {
             }
             Ok(())
         })?;
+        self.put_in_order(options, since, report)?;
         self.write_catalog(maintenance, false)?;
         self.inner.forget_inline();
         Ok(())
@@ -219,9 +224,7 @@ impl Store {
         let rewrite = |(id, window): (TableId, Window)| {
             task.cancel.check()?;
             let table = state.get(id)?;
-            match caught(|| {
-                rewrite(&inner.reader, &inner.env.pool, &table.schemas, &table.spec, &window, inner.options.proof())
-            }) {
+            match caught(|| self.rewrite_window(&table, &window, &task.cancel)) {
                 Ok(groups) => Ok((id, window, Ok(groups))),
                 Err(e) if !e.kind().leaves_others() => Err(e),
                 // One window that cannot be rewritten must not hold up all others, and the log.
@@ -244,10 +247,10 @@ impl Store {
                 for (table, window, groups) in batch {
                     let (steps, weight) = (window.inputs.len() as u64, window.bytes);
                     match groups {
-                        Ok(groups) if window.reason == Reason::Merge && groups.len() >= window.inputs.len() => {
+                        Ok((groups, _)) if window.reason == Reason::Merge && groups.len() >= window.inputs.len() => {
                             unmerged.push(named(table, &window));
                         }
-                        Ok(groups) => {
+                        Ok((groups, to)) => {
                             let mut outputs = Vec::with_capacity(groups.len());
                             for (group, ordered) in groups {
                                 let rows = group.rows;
@@ -255,7 +258,7 @@ impl Store {
                             }
                             meter.done.rows += window.rows;
                             meter.done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
-                            rewritten.push(Rewritten { table, window, outputs });
+                            rewritten.push(Rewritten { table, window, outputs, to });
                         }
                         Err(failure) => failures.push(failure),
                     }
@@ -405,8 +408,9 @@ fn changes(
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
-    for Rewritten { table: id, window, outputs } in rewritten {
+    for Rewritten { table: id, window, outputs, to } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);
+        let table_now = table.clone();
         let groups = places.entry(id).or_insert_with(|| {
             let groups = table.iter().flat_map(|table| &table.groups).enumerate();
             groups.map(|(at, group)| (group.id, (at, group.clone()))).collect()
@@ -419,17 +423,32 @@ fn changes(
             continue;
         };
         let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
-        let sizes: Vec<u32> = outputs.iter().map(|(_, rows, _)| *rows).collect();
-        let remapped = remap(&inputs, &window.kept, &sizes);
-        let schema = window.schema;
-        let outputs = outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| {
-            used.insert(address.block);
-            RewrittenGroup { address, rows, schema, runs: remapped.runs, deletions: remapped.deletions, ordered }
+        used.extend(outputs.iter().map(|(address, ..)| address.block));
+        effects.push(match (to, table_now) {
+            (Some(to), Some(table)) => {
+                let merged = merged(&window, &inputs, &outputs, &to, &Classes::of(&table));
+                let groups = inputs.iter().map(|input| input.id).collect();
+                Effect::ReorderTable { table: id, reorder: Reorder { groups, slots: vec![Slot::Merged(merged)] } }
+            }
+            _ => {
+                let sizes: Vec<u32> = outputs.iter().map(|(_, rows, _)| *rows).collect();
+                let remapped = remap(&inputs, &window.kept, &sizes);
+                let schema = window.schema;
+                let outputs =
+                    outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| RewrittenGroup {
+                        address,
+                        rows,
+                        schema,
+                        runs: remapped.runs,
+                        deletions: remapped.deletions,
+                        ordered,
+                    });
+                let inputs = inputs.iter().map(|input| input.id).collect();
+                Effect::RewriteTable { table: id, rewrite: Rewrite { inputs, outputs: outputs.collect() } }
+            }
         });
-        let rewrite = Rewrite { inputs: inputs.iter().map(|input| input.id).collect(), outputs: outputs.collect() };
         tables.insert(id);
         outcome.rows_removed += window.dead_rows;
-        effects.push(Effect::RewriteTable { table: id, rewrite });
     }
     for (tables, mut moves) in moves {
         let mut there: BTreeSet<Address> = BTreeSet::new();

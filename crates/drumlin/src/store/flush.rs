@@ -191,7 +191,7 @@ impl Store {
                         Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None, proof),
                         Of::History => {
                             let schema = batch.schema();
-                            encode_group(&inner.env.pool, vec![batch], &schema, &[], None, proof)
+                            encode_group(&inner.env.pool, vec![batch], &schema, None, proof)
                         }
                     })
                 };

@@ -17,14 +17,15 @@ use super::proposal::Proposal;
 use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
 use super::{Store, WriteOptions};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Pool, Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::table::{
-    Checks, GroupId, Matches, NewGroup, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table, TableChange,
-    TableCodec, VersionKind, batch_bytes, encode_group, key_filter,
+    Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table,
+    TableChange, TableCodec, VersionKind, batch_bytes, encode_group, in_pieces, key_filter,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -32,7 +33,7 @@ use crate::table::{
 pub(super) struct Encoded {
     /// Each list ascending, of rows that were sorted together.
     pub keys: Vec<Arc<Keys>>,
-    /// The row groups, in the order of the keys of one list after the other.
+    /// The row groups, in the order of the keys.
     pub groups: Vec<NewGroup>,
     pub rows: u64,
     /// The schema that the table had, and the one that it gets for these rows, if that is another.
@@ -172,11 +173,13 @@ impl Encoder<'_> {
         task: &Task,
     ) -> Result<Encoded> {
         let Gathered { codec, schema, drawn, rest, evolved, checks } = gathered;
-        // Rows are joined, sorted and encoded: each step takes as much memory again.
-        let slice_bytes = (self.memory_bytes / 8).max(1);
-        let mut batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
+        let slice_bytes = self.part_bytes().min(PART_BYTES_MAX);
+        // A batch may be the whole frame.
+        let mut batches = in_pieces(drawn.into_iter().map(Ok).chain(rest.into_iter().flatten()), slice_bytes / 4);
         let mut encoded = Encoded { evolved, checks, ..Encoded::default() };
         let mut done = Progress::default();
+        // The number of row groups of each run.
+        let mut runs: Vec<usize> = Vec::new();
         loop {
             let (mut slice, mut bytes): (Vec<RecordBatch>, u64) = (Vec::new(), 0);
             while bytes < slice_bytes
@@ -188,7 +191,7 @@ impl Encoder<'_> {
                 slice.push(batch);
             }
             if slice.is_empty() {
-                return Ok(encoded);
+                break;
             }
             let rows = slice.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             if rows == 0 {
@@ -199,10 +202,27 @@ impl Encoder<'_> {
             drop(slice);
             encoded.replace_earlier(what, &codec, &keys)?;
             if what != ByKey::Delete {
+                let before = encoded.groups.len();
                 self.encode_slice(&codec, &batch, writer, &mut encoded, task, &mut done)?;
+                let groups = encoded.groups.len() - before;
+                match runs.last_mut() {
+                    Some(run) if encoded.is_continued_by(&keys) => *run += groups,
+                    _ => runs.push(groups),
+                }
             }
             encoded.keys.push(Arc::new(keys));
         }
+        if runs.len() > 1 {
+            let mut groups = std::mem::take(&mut encoded.groups).into_iter();
+            let runs = runs.into_iter().map(|rows| groups.by_ref().take(rows).collect()).collect();
+            let encode = |rows: Vec<RecordBatch>, like: Option<&Schemes>| {
+                encode_keyed_group(self.pool, &codec, join_batches(codec.schema(), &rows)?, like, Proof::Trusted)
+            };
+            let (schema, key) = (StoredSchema::plain(codec.schema().clone()), codec.key_schema());
+            let key: Vec<String> = key.fields().iter().map(|field| field.name().clone()).collect();
+            encoded.groups = self.merge_runs(runs, &schema, &key, &encode, writer, task)?;
+        }
+        Ok(encoded)
     }
 
     /// Encodes rows that are in order.
@@ -264,6 +284,13 @@ impl Placed for Encoded {
 }
 
 impl Encoded {
+    /// Whether all of `keys`, ascending, come after those of the last slice.
+    fn is_continued_by(&self, keys: &Keys) -> bool {
+        let last = self.keys.last().filter(|last| !last.is_empty());
+        let after = |last: &Arc<Keys>| keys.is_empty() || last.get(last.len() - 1) < keys.get(0);
+        planted(Bug::SortParts) || last.is_none_or(after)
+    }
+
     /// Marks rows of earlier slices with any of `keys`, ascending, as dead; an insert refuses them.
     fn replace_earlier(&mut self, what: ByKey, codec: &TableCodec, keys: &Keys) -> Result<()> {
         let mut first_group = 0;
@@ -302,7 +329,7 @@ pub(super) fn encode_keyed_group(
     proof: Proof,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let filter = key_filter(&codec.keys_of(&rows)?.0);
-    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), &[], like, proof)?;
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), like, proof)?;
     Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 

@@ -188,6 +188,7 @@ fn is_upkeep(effect: &Effect) -> bool {
             | Effect::FlushRows { .. }
             | Effect::FlushWithHistory { .. }
             | Effect::RewriteTable { .. }
+            | Effect::ReorderTable { .. }
             | Effect::MoveGroups { .. }
             | Effect::MoveShared { .. }
             | Effect::ShrinkGroups { .. }

@@ -21,7 +21,7 @@ use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::table::{
     self, Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema,
-    TableChange, VersionKind, encode_group, matching_rows,
+    TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
 /// Rows that are to replace others: on storage, waiting for their commit.
@@ -166,9 +166,10 @@ impl Store {
         let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
+        let batches = if sort.is_empty() { batches } else { sorted_batches(pool, batches, &sort)? };
         for group in RowGroups::new(batches.into_iter().map(Ok), Conform::new(schema.clone())) {
             options.task.cancel.check()?;
-            let (encoded, schemes) = encode_group(pool, group?, &schema, &sort, known.as_ref(), Proof::Trusted)
+            let (encoded, schemes) = encode_group(pool, group?, &schema, known.as_ref(), Proof::Trusted)
                 .map_err(|e| e.context(format!("'{path}'")))?;
             known.get_or_insert(schemes);
             let rows = encoded.rows;

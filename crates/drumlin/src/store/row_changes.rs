@@ -21,7 +21,7 @@ use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::table::{
     GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, Table, TableChange, TableUpdate,
-    VersionKind, changed_rows, check_new_values, encode_group, replace_group,
+    VersionKind, changed_rows, check_new_values, encode_group, replace_group, sorted_batches,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -213,8 +213,10 @@ fn encode_rows(
     let mut rows = join_batches(&schema, &batches)?;
     drop(batches);
     let codec = table.key().map(|_| table.codec()).transpose()?;
-    if let Some(codec) = &codec {
-        rows = dedup_keys(ByKey::Insert, codec, rows)?.0;
+    match &codec {
+        Some(codec) => rows = dedup_keys(ByKey::Insert, codec, rows)?.0,
+        None if table.order().is_empty() || rows.num_rows() == 0 => {}
+        None => rows = join_batches(&schema, &sorted_batches(pool, vec![rows], table.order())?)?,
     }
     let (mut groups, mut known) = (Vec::new(), None);
     for from in (0..rows.num_rows()).step_by(ROWS_MAX as usize) {
@@ -222,7 +224,7 @@ fn encode_rows(
         let part = rows.slice(from, (rows.num_rows() - from).min(ROWS_MAX as usize));
         let (encoded, schemes) = match &codec {
             Some(codec) => encode_keyed_group(pool, codec, part, known.as_ref(), proof)?,
-            None => encode_group(pool, vec![part], &schema, table.order(), known.as_ref(), proof)?,
+            None => encode_group(pool, vec![part], &schema, known.as_ref(), proof)?,
         };
         known.get_or_insert(schemes);
         let rows = encoded.rows;

@@ -23,8 +23,8 @@ use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::segment::{Compression, Proof};
 use crate::table::{
-    Conform, Kill, NewGroup, RowGroups, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec,
-    VersionKind, batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
+    Conform, Kill, NewGroup, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
+    batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
 };
 
 /// What happens to a call if one of its tables cannot be written.
@@ -388,16 +388,16 @@ impl Encoder<'_> {
             let batches = frame.into_batches(self.pool, &table);
             let conform = Conform::new(schema.0.clone()).named(table).filling(fill.then(|| schema.clone()));
             let conform = conform.checking(schema.bound_checks()?);
-            parts.push(RowGroups::new(batches, conform).map(move |group| (index, group)));
+            parts.push(self.row_groups(batches, conform, &sort).map(move |group| (index, group)));
             let (keyed, new_keys, groups) = (false, None, Vec::new());
             tables.push(EncodedTable { at, path, schema, evolves, sort, keyed, new_keys, groups, footprint });
         }
         let mut done = Progress::default();
-        let mut placed: Vec<(usize, NewGroup)> = Vec::new();
+        let mut placed: Vec<(usize, usize, NewGroup)> = Vec::new();
         let pool = self.pool;
         let encode = |index: usize, group: Vec<RecordBatch>, like: Option<&Schemes>| {
-            let EncodedTable { schema, sort, path, .. } = &tables[index];
-            caught(|| encode_group(pool, group, &schema.0, sort, like, Proof::Trusted))
+            let EncodedTable { schema, path, .. } = &tables[index];
+            caught(|| encode_group(pool, group, &schema.0, like, Proof::Trusted))
                 .map_err(|e| e.context(format!("'{path}'")))
         };
         // The first row group of a schema is encoded here, and the others in the same way: so the result does not
@@ -416,25 +416,28 @@ impl Encoder<'_> {
             }
         };
         let drawn = parts.into_iter().flatten();
-        let items = drawn.map(|(index, group)| Ok((index, group.and_then(|group| piece(index, group)))));
+        let items = drawn.map(|(index, group)| {
+            let run = group.as_ref().map_or(0, |group| group.run);
+            Ok((index, run, group.and_then(|group| piece(index, group.batches))))
+        });
         pool.ordered(
             items,
-            |(_, piece): &(usize, Result<Piece>)| match piece {
+            |(.., piece): &(usize, usize, Result<Piece>)| match piece {
                 Ok(Piece::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
                 _ => 0,
             },
             pool.threads() * 2,
             // The other parts go to copies made while encoding, encoded columns, and the block being filled.
             self.memory_bytes / 4,
-            |(index, piece)| {
+            |(index, run, piece)| {
                 task.cancel.check()?;
                 let encoded = piece.and_then(|piece| match piece {
                     Piece::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
                     Piece::Encoded(group) => Ok(group),
                 });
-                Ok((index, encoded))
+                Ok((index, run, encoded))
             },
-            |(index, encoded)| {
+            |(index, run, encoded)| {
                 let at = tables[index].at;
                 let group = match encoded {
                     Ok(group) if !on_error.has(at) => group,
@@ -443,15 +446,16 @@ impl Encoder<'_> {
                 };
                 let rows = group.rows;
                 let address = writer.push(group)?;
-                placed.push((index, NewGroup { address, rows, dead: None }));
+                placed.push((index, run, NewGroup { address, rows, dead: None }));
                 done.done += 1;
                 done.rows += u64::from(rows);
                 done.bytes += address.bytes();
                 task.step(done)
             },
         )?;
-        for (index, group) in placed {
-            tables[index].groups.push(group);
+        for placed in placed.chunk_by(|a, b| a.0 == b.0) {
+            let EncodedTable { schema, sort, path, groups, .. } = &mut tables[placed[0].0];
+            *groups = self.one_run(placed, schema, sort, writer, task).map_err(|e| e.context(format!("'{path}'")))?;
         }
         tables.retain(|table| !on_error.has(table.at));
         Ok(tables)

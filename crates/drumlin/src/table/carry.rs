@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::moved::Moved;
+use super::moved::{Moved, Order};
 use super::{GroupId, Positions, RowGroup, Table, VersionKind, VersionRecord};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Version};
@@ -56,7 +56,7 @@ impl Table {
         }
         let first = self.next_group();
         let outputs = next.groups.iter().filter(|group| group.id >= first).cloned().collect();
-        next.moved.0.push_back(Arc::new(Moved { seq, version, inputs, outputs }));
+        next.moved.0.push_back(Arc::new(Moved { seq, version, inputs, outputs, order: Order::Kept }));
     }
 
     /// Forgets rewrites that are no longer needed, given that no state before `oldest` is being read; returns whether

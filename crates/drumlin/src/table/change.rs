@@ -127,6 +127,7 @@ impl NewGroup {
             only: None,
             patched: None,
             bounds: Memo::default(),
+            ends: Memo::default(),
         }
     }
 }
@@ -181,6 +182,25 @@ pub struct RewrittenGroup {
     pub deletions: Vec<Deletion>,
     /// Whether the rows are in the table's sort order.
     pub ordered: bool,
+}
+
+impl RewrittenGroup {
+    /// Its record in a table.
+    pub(super) fn record(&self, id: GroupId) -> RowGroup {
+        RowGroup {
+            id,
+            address: self.address,
+            rows: self.rows,
+            schema: self.schema,
+            runs: self.runs.clone(),
+            deletions: self.deletions.clone(),
+            ordered: self.ordered,
+            only: None,
+            patched: None,
+            bounds: Memo::default(),
+            ends: Memo::default(),
+        }
+    }
 }
 
 /// Replaces adjacent row groups by others that hold the same rows for every retained version.

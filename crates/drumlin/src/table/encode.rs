@@ -4,18 +4,71 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use super::compression::compression_of;
-use super::{Conform, ROWS_MAX, order};
+use super::{Conform, ROWS_MAX};
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
-use crate::segment::{Proof, Scheme, Segment, encode_like, join, join_batches};
+use crate::segment::{Proof, Scheme, Segment, encode_like, join};
 
 /// A row group is closed once its rows take about this many bytes in memory.
-const BYTES_MAX: u64 = 256 << 20;
+pub(super) const BYTES_MAX: u64 = 256 << 20;
 
 /// Bytes that a batch's rows take in memory.
 pub fn batch_bytes(batch: &RecordBatch) -> u64 {
     let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
     batch.columns().iter().map(bytes).sum()
+}
+
+/// The same rows, in batches of at most `bytes_max` bytes, or one row, each.
+pub fn in_pieces(
+    batches: impl Iterator<Item = Result<RecordBatch>>,
+    bytes_max: u64,
+) -> impl Iterator<Item = Result<RecordBatch>> {
+    let pieces = move |batch: RecordBatch| {
+        let (rows, bytes) = (batch.num_rows(), batch_bytes(&batch));
+        let fit = (rows as u64 * bytes_max.max(1) / bytes.max(1)).clamp(1, rows.max(1) as u64) as usize;
+        (0..rows).step_by(fit).map(move |at| Ok(batch.slice(at, fit.min(rows - at))))
+    };
+    batches.flat_map(move |batch| {
+        let (batch, error) = match batch {
+            Ok(batch) => (Some(batch), None),
+            Err(e) => (None, Some(Err(e))),
+        };
+        batch.into_iter().flat_map(pieces).chain(error)
+    })
+}
+
+/// A row group being filled.
+#[derive(Default)]
+pub(super) struct Filling {
+    parts: Vec<RecordBatch>,
+    rows: usize,
+    bytes: u64,
+}
+
+impl Filling {
+    pub fn is_full(&self) -> bool {
+        self.rows >= ROWS_MAX as usize || self.bytes >= BYTES_MAX
+    }
+
+    /// Adds rows of a batch, as many as are expected to fit, at least one, unless it is full; returns the others.
+    pub fn take(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
+        let (rows, size) = (batch.num_rows(), batch_bytes(&batch));
+        let fit = BYTES_MAX.saturating_sub(self.bytes).saturating_mul(rows as u64) / size.max(1);
+        let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
+        let taken = rows.min((ROWS_MAX as usize).saturating_sub(self.rows).min(fit));
+        if taken > 0 {
+            self.rows += taken;
+            self.bytes += size * taken as u64 / rows as u64;
+            self.parts.push(batch.slice(0, taken));
+        }
+        (taken < rows).then(|| batch.slice(taken, rows - taken))
+    }
+
+    /// What it holds, if anything; it is empty then.
+    pub fn close(&mut self) -> Option<Vec<RecordBatch>> {
+        let Self { parts, .. } = std::mem::take(self);
+        (!parts.is_empty()).then_some(parts)
+    }
 }
 
 /// Splits batches into those of each row group, not yet joined.
@@ -39,71 +92,47 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Iterator for RowGroups<I> {
     type Item = Result<Vec<RecordBatch>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut parts = Vec::new();
-        let (mut rows, mut bytes) = (0, 0);
-        while rows < ROWS_MAX as usize && bytes < BYTES_MAX && !self.ended {
+        let mut open = Filling::default();
+        while !open.is_full() && !self.ended {
             let batch = match self.rest.take() {
-                Some(rest) => rest,
-                None => match self.batches.next().map(|batch| self.conform.batch(&batch?)) {
-                    Some(Ok(batch)) => batch,
-                    Some(Err(e)) => {
+                Some(rest) => Some(rest),
+                None => match self.batches.next().map(|batch| self.conform.batch(&batch?)).transpose() {
+                    Ok(batch) => batch,
+                    Err(e) => {
                         self.ended = true;
                         return Some(Err(e));
                     }
-                    None => {
-                        self.ended = true;
-                        break;
-                    }
                 },
             };
-            // As many rows as are expected to fit, at least one.
-            let size = batch_bytes(&batch);
-            let fit = (BYTES_MAX - bytes).saturating_mul(batch.num_rows() as u64) / size.max(1);
-            let fit = usize::try_from(fit).unwrap_or(usize::MAX).max(1);
-            let room = (ROWS_MAX as usize - rows).min(fit);
-            if batch.num_rows() > room {
-                self.rest = Some(batch.slice(room, batch.num_rows() - room));
-            }
-            let taken = batch.num_rows().min(room);
-            if taken > 0 {
-                rows += taken;
-                bytes += size * taken as u64 / batch.num_rows().max(1) as u64;
-                parts.push(batch.slice(0, taken));
+            match batch {
+                Some(batch) => self.rest = open.take(batch),
+                None => self.ended = true,
             }
         }
-        (!parts.is_empty()).then_some(Ok(parts))
+        open.close().map(Ok)
     }
 }
 
 /// How the columns of a row group were encoded.
 pub type Schemes = Vec<Scheme>;
 
-/// Encodes one row group from its parts, its columns in parallel; if `sort` names columns, in their order; each column
-/// as `like` says, if it says anything. With [`Proof::Decoded`], `Internal` if what was encoded does not say the rows. Also returns how the columns were encoded, for row groups of the same schema.
+/// Encodes one row group from its parts, its columns in parallel; each column as `like` says, if it says anything. With
+/// [`Proof::Decoded`], `Internal` if what was encoded does not say the rows. Also returns how the columns were encoded, for row groups
+/// of the same schema.
 pub fn encode_group(
     pool: &Pool,
     parts: Vec<RecordBatch>,
     schema: &SchemaRef,
-    sort: &[String],
     like: Option<&Schemes>,
     proof: Proof,
 ) -> Result<(EncodedRowGroup, Schemes)> {
     let rows: usize = parts.iter().map(RecordBatch::num_rows).sum();
     let named = |index: usize, e: Error| e.context(format!("column '{}'", schema.field(index).name()));
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
-    let mut sorted = None;
-    if !sort.is_empty() {
-        sorted = Some(order::sorted(join_batches(schema, &parts)?, sort)?);
-    }
     let unknown = Scheme::default().with_compression(compression_of(schema)?.unwrap_or_default());
     let segments = pool.map(columns, |index| -> Result<(Segment, Scheme)> {
-        let whole = match &sorted {
-            Some(batch) => batch.column(index).clone(),
-            None => {
-                let pieces: Vec<ArrayRef> = parts.iter().map(|part| part.column(index).clone()).collect();
-                join(&pieces).map_err(|e| named(index, e))?
-            }
-        };
+        let pieces: Vec<ArrayRef> = parts.iter().map(|part| part.column(index).clone()).collect();
+        let whole = join(&pieces).map_err(|e| named(index, e))?;
         let like = like.and_then(|like| like.get(index)).unwrap_or(&unknown);
         let (mut segment, scheme) = encode_like(&whole, whole.data_type(), like).map_err(|e| named(index, e))?;
         if proof == Proof::Decoded {

@@ -17,7 +17,7 @@ use super::columns::mask;
 use super::group_reader::GroupReader;
 use super::history::{ROW, decode_group};
 use super::matching::{matching, truth};
-use super::moved::Moved;
+use super::moved::{Moved, Order};
 use super::{
     Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, Table,
     Window, history_schema, part_rows, remap, rewrite,
@@ -380,15 +380,16 @@ impl Table {
                 next.next_group += 1;
                 let remapped = remap(std::slice::from_ref(group), &[kept], &[rows]).remove(0);
                 let (runs, deletions) = (remapped.runs, remapped.deletions);
-                let (address, ordered, patched, bounds) = (*address, *ordered, None, Memo::default());
+                let (address, ordered, patched) = (*address, *ordered, None);
+                let (bounds, ends) = (Memo::default(), Memo::default());
                 let own = RowGroup::clone(group);
-                let shrunk = RowGroup { id, address, rows, runs, deletions, ordered, patched, bounds, ..own };
+                let shrunk = RowGroup { id, address, rows, runs, deletions, ordered, patched, bounds, ends, ..own };
                 shrunk.check(next.schemas.len())?;
                 outputs.push(Arc::new(shrunk));
             }
             next.groups.extend(outputs.iter().cloned());
             if let (Some(version), None) = (newest, group.only) {
-                let moved = Moved { seq, version, inputs: vec![group.clone()], outputs };
+                let moved = Moved { seq, version, inputs: vec![group.clone()], outputs, order: Order::Kept };
                 next.moved.0.push_back(Arc::new(moved));
             }
         }

@@ -2,7 +2,7 @@
 //! rank.
 //!
 //! A rewrite keeps, in order, every row that the newest version sees. So if the content is the same, the n-th visible row of
-//! a rewrite's inputs is the n-th of its outputs. A flush moves no row that is in a row group, and a repacked row group
+//! a rewrite's inputs is the n-th of its outputs. One that merges row groups says which is which (merge_order.rs). A flush moves no row that is in a row group, and a repacked row group
 //! keeps its number.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use imbl::Vector;
 use roaring::RoaringBitmap;
 
-use super::{GroupId, RowGroup, Rows};
+use super::{GroupId, MergeOrder, RowGroup, Rows};
 use crate::base::{Seq, Version};
 
 /// One rewrite: what was replaced by what.
@@ -22,6 +22,16 @@ pub(super) struct Moved {
     pub version: Version,
     pub inputs: Vec<Arc<RowGroup>>,
     pub outputs: Vec<Arc<RowGroup>>,
+    pub order: Order,
+}
+
+/// In which order the outputs of a rewrite have the rows of its inputs.
+#[derive(Clone, Debug)]
+pub(super) enum Order {
+    /// The same.
+    Kept,
+    /// That in which they were merged, if it is known.
+    Merged(Option<MergeOrder>),
 }
 
 /// Rewrites, in order; only in memory.
@@ -34,6 +44,14 @@ impl Moved {
     /// Where the rows at `positions` of the input `at` are now.
     pub fn carry(&self, at: usize, positions: &RoaringBitmap, to: &mut BTreeMap<GroupId, RoaringBitmap>) -> Option<()> {
         let seen = |group: &Arc<RowGroup>| group.visible(self.version);
+        if let Order::Merged(order) = &self.order {
+            let seen_before = seen(&self.inputs[at]).positions(self.inputs[at].rows);
+            if !positions.is_subset(&seen_before) {
+                return None;
+            }
+            let outputs: Vec<(&RowGroup, Rows)> = self.outputs.iter().map(|group| (&**group, seen(group))).collect();
+            return order.as_ref()?.carry(at, &seen_before, &outputs, positions, to);
+        }
         let before: u64 = self.inputs[..at].iter().map(|group| seen(group).count(group.rows)).sum();
         let input = &self.inputs[at];
         let rows = seen(input);

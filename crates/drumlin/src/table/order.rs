@@ -1,8 +1,7 @@
-//! The order of a table: which columns can be sorted by, sorting rows, and finding row groups that overlap.
+//! The order of a table: which columns can be sorted by, and sorting rows.
 //!
 //! Ascending, nulls first. Rows that compare equal keep the order in which they were written.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
@@ -10,8 +9,9 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 use serde::{Deserialize, Serialize};
 
+use super::row_bytes::columns_at;
 use crate::base::{Error, Result};
-use crate::segment::{ColumnStats, Stat, changed, holds, take_batch};
+use crate::segment::{changed, holds, take_batch};
 
 /// What a table is created with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ fn sortable(data_type: &DataType) -> bool {
 }
 
 /// Rows of `columns` in comparable form.
-fn comparable(columns: &[ArrayRef]) -> Result<Rows> {
+pub(super) fn comparable(columns: &[ArrayRef]) -> Result<Rows> {
     let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
     Ok(RowConverter::new(fields)?.convert_columns(columns)?)
 }
@@ -107,93 +107,17 @@ pub(super) fn sorted_positions(columns: &[ArrayRef]) -> Result<Option<UInt32Arra
 
 /// `batch` in the order of the columns called `sort`.
 pub(super) fn sorted(batch: RecordBatch, sort: &[String]) -> Result<RecordBatch> {
-    let column = |name: &String| {
-        let column = batch.column_by_name(name).cloned();
-        column.ok_or_else(|| Error::invalid(format!("sort column '{name}' is not among the columns")))
-    };
-    let columns: Vec<ArrayRef> = sort.iter().map(column).collect::<Result<_>>()?;
-    Ok(match sorted_positions(&columns)? {
+    let columns = sort_columns(&batch.schema(), sort)?;
+    Ok(match sorted_positions(&columns_at(&batch, &columns))? {
         None => batch,
         Some(positions) => take_batch(&batch, positions.values().iter().copied())?,
     })
 }
 
-/// Groups items, given the statistics of their first sort column, into clusters: in the result, every row of a cluster
-/// comes before every row of the next. Items of one cluster keep their order. `alone` says that there is no other sort column:
-/// rows with the same value in it are equal.
-pub(super) fn clusters(stats: &[ColumnStats], alone: bool) -> Vec<Vec<usize>> {
-    let mut order: Vec<usize> = (0..stats.len()).collect();
-    // Nulls come first, so a group with nulls has no lower bound; nor has one without statistics.
-    let min = |i: usize| stats[i].min.as_ref().filter(|_| stats[i].nulls == 0);
-    order.sort_by(|&a, &b| compare(min(a), min(b)).then(a.cmp(&b)));
-    let mut clusters: Vec<Vec<usize>> = Vec::new();
-    // The greatest value seen so far; `None` is unbounded.
-    let mut reach: Option<Option<&Stat>> = None;
-    for i in order {
-        let max = stats[i].max.as_ref();
-        let written_later = || clusters.last().is_some_and(|cluster| cluster.iter().all(|earlier| *earlier < i));
-        let apart = match (reach, min(i)) {
-            (Some(Some(reach)), Some(min)) => match reach.compare(min) {
-                Some(Ordering::Less) => true,
-                // Equal rows keep the order in which they were written.
-                Some(Ordering::Equal) => alone && written_later(),
-                _ => false,
-            },
-            _ => false,
-        };
-        match clusters.last_mut() {
-            Some(cluster) if !apart => {
-                cluster.push(i);
-                let wider = match (reach.flatten(), max) {
-                    (Some(a), Some(b)) => Some(if a.compare(b) == Some(Ordering::Less) { b } else { a }),
-                    _ => None,
-                };
-                reach = Some(wider);
-            }
-            _ => {
-                clusters.push(vec![i]);
-                reach = Some(max);
-            }
-        }
-    }
-    clusters.iter_mut().for_each(|cluster| cluster.sort_unstable());
-    clusters
-}
-
-fn compare(a: Option<&Stat>, b: Option<&Stat>) -> Ordering {
-    match (a, b) {
-        (None, None) => Ordering::Equal,
-        (None, _) => Ordering::Less,
-        (_, None) => Ordering::Greater,
-        (Some(a), Some(b)) => a.compare(b).unwrap_or(Ordering::Equal),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn range(min: i64, max: i64) -> ColumnStats {
-        ColumnStats { nulls: 0, min: Some(Stat::Int(min)), max: Some(Stat::Int(max)), exact: true }
-    }
-
-    #[test]
-    fn overlapping_groups_form_a_cluster() {
-        let clusters = |stats: &[ColumnStats]| super::clusters(stats, true);
-        assert_eq!(clusters(&[range(0, 9), range(10, 19), range(20, 29)]), [[0], [1], [2]]);
-        assert_eq!(clusters(&[range(20, 29), range(0, 9)]), [[1], [0]]);
-        // Items that touch may hold equal rows: apart if they come in the order in which they were written.
-        assert_eq!(clusters(&[range(0, 10), range(10, 19), range(20, 29)]), [[0], [1], [2]]);
-        assert_eq!(clusters(&[range(0, 5), range(5, 5), range(5, 9)]), [[0], [1], [2]]);
-        assert_eq!(clusters(&[range(10, 19), range(0, 10), range(20, 29)]), [vec![0, 1], vec![2]]);
-        assert_eq!(clusters(&[range(0, 9), range(5, 6), range(9, 9)]), [vec![0, 1], vec![2]]);
-        assert_eq!(clusters(&[range(5, 9), range(9, 12), range(0, 5)]), [[0, 1, 2]]);
-        // Unless other columns decide.
-        assert_eq!(super::clusters(&[range(0, 10), range(10, 19), range(20, 29)], false), [vec![0, 1], vec![2]]);
-        // A wide group takes in everything that it spans.
-        assert_eq!(clusters(&[range(5, 6), range(0, 100), range(7, 8), range(101, 101)]), [vec![0, 1, 2], vec![3]]);
-        let nulls = ColumnStats { nulls: 1, ..range(50, 60) };
-        assert_eq!(clusters(&[range(0, 9), nulls]), [[0, 1]]);
-        assert_eq!(clusters(&[ColumnStats::default(), range(0, 9)]), [[0, 1]]);
-    }
+/// The places of the columns called `sort`.
+pub(super) fn sort_columns(schema: &Schema, sort: &[String]) -> Result<Vec<usize>> {
+    let place = |name: &String| {
+        schema.index_of(name).map_err(|_| Error::invalid(format!("sort column '{name}' is not among the columns")))
+    };
+    sort.iter().map(place).collect()
 }

@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::columns::{into_type, mask};
 use super::group_reader::GroupReader;
+use super::kway::Merged;
 use super::matching::{matching, truth};
 use super::overlay::OverlayRows;
 use super::pieces::{PICK_SHARE, Piece};
@@ -19,7 +20,7 @@ use crate::base::{ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
-use crate::segment::{Form, filter_batch, join_batches};
+use crate::segment::{Form, filter_batch};
 
 /// What a scan reads, of each of its pieces.
 pub(super) struct PieceReader {
@@ -43,19 +44,19 @@ pub(super) struct PieceReader {
 }
 
 impl PieceReader {
-    /// Reads the rows of a piece that the filter keeps, in order; `None` if there are none.
-    pub fn read(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+    /// Reads the rows of a piece that the filter keeps, in order, in batches of at most as many rows as a row group has.
+    pub fn read(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
         self.named(|| self.read_piece(piece))
     }
 
     /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
-    pub fn read_as_stored(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+    pub fn read_as_stored(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
         match piece.groups.as_slice() {
             [(group, rows)] if !piece.needs_sort() => self.named(|| {
-                let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(None) };
+                let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(Vec::new()) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));
-                Ok(Some(RecordBatch::try_from_iter_with_nullable(named)?))
+                Ok(vec![RecordBatch::try_from_iter_with_nullable(named)?])
             }),
             _ => self.read(piece),
         }
@@ -148,14 +149,14 @@ impl PieceReader {
         })
     }
 
-    fn read_piece(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+    fn read_piece(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
         span!("read_piece", groups = piece.groups.len());
-        let batch = self.batch_of(piece)?;
-        self.reader.metrics().rows_read.add(batch.as_ref().map_or(0, |batch| batch.num_rows() as u64));
-        Ok(batch)
+        let batches = self.batches_of(piece)?;
+        self.reader.metrics().rows_read.add(batches.iter().map(|batch| batch.num_rows() as u64).sum());
+        Ok(batches)
     }
 
-    fn batch_of(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+    fn batches_of(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::with_capacity(piece.groups.len() + 1);
         for (group, rows) in &piece.groups {
             batches.extend(self.read_group(group, rows)?);
@@ -163,16 +164,18 @@ impl PieceReader {
         if let Some((overlay, codec)) = &self.overlay {
             batches.extend(self.read_rows(overlay, codec, piece.rows.clone())?);
         }
-        let Some(first) = batches.first() else { return Ok(None) };
-        let batch = if batches.len() == 1 { first.clone() } else { join_batches(&first.schema(), &batches)? };
-        let batch = match piece.needs_sort() {
-            true => order::sorted(batch, self.view.order()?)?,
-            false => batch,
-        };
-        if self.width == self.columns.len() {
-            return Ok(Some(batch));
+        if piece.needs_sort() && !batches.is_empty() {
+            let (schema, sort) = (batches[0].schema(), self.view.order()?);
+            // Each is in order by itself, unless its row group is not.
+            let sources = batches.into_iter().map(|batch| Ok(std::iter::once(Ok(order::sorted(batch, sort)?))));
+            batches = Merged::new(schema, sort, sources.collect::<Result<_>>()?)?.collect::<Result<_>>()?;
         }
-        Ok(Some(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?))
+        if self.width == self.columns.len() {
+            return Ok(batches);
+        }
+        let narrow =
+            |batch: RecordBatch| Ok(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?);
+        batches.into_iter().map(narrow).collect()
     }
 
     /// Those of `visible` that the filter keeps and no row written by key since hides.

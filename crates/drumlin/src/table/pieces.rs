@@ -1,21 +1,26 @@
 //! The pieces of a scan: row groups, and rows written by key, in the order of the result.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
+use arrow::array::Array;
+use arrow::datatypes::{DataType, Schema};
 
 use roaring::RoaringBitmap;
 
+use super::clusters::{Span, clusters, undecided};
+use super::columns::find;
+use super::ends::{Ends, comparable_ends};
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
 use super::read_as::{ReadAs, text_dictionary};
 use super::{ROWS_MAX, RowGroup, Rows, Table, TableCodec, order};
-use crate::base::{Error, Result, Version};
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, Pool, Result, Version};
 use crate::block::BlockReader;
-use crate::segment::{Form, Kept, native_type};
+use crate::segment::{ColumnStats, Form, Kept, native_type};
 
 /// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
 pub(super) const PICK_SHARE: u64 = 128;
@@ -64,32 +69,24 @@ impl Piece {
 /// Puts row groups, and rows written by key since, into the order of the result.
 pub(super) fn arrange(
     reader: &BlockReader,
+    pool: &Pool,
     table: &Table,
     version: Version,
     groups: Vec<(Arc<RowGroup>, Rows)>,
     overlay: Option<&(OverlayRows, TableCodec)>,
 ) -> Result<Vec<Piece>> {
     let sort = table.order_of(version)?;
-    let Some(first) = sort.first() else {
+    if sort.is_empty() {
         return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
-    };
-    reader.fetch_directories(groups.iter().flat_map(|(group, _)| group.addresses()));
-    let mut stats = Vec::with_capacity(groups.len());
-    for (group, _) in &groups {
-        let reader = GroupReader::open(reader, table, version, group)?;
-        let column = reader.column(first).ok_or_else(|| Error::corrupt(format!("a row group without '{first}'")))?;
-        stats.push(column.stats.clone());
     }
+    let bounds = bounds_of(reader, pool, table, version, &groups)?;
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
     let mut pieces = Vec::new();
     let mut done = 0;
-    for cluster in order::clusters(&stats, sort.len() == 1) {
+    for cluster in clusters(&bounds.spans, bounds.alone) {
         let mut piece = Piece::default();
         if let Some((overlay, codec)) = overlay {
-            let bounds = cluster.iter().map(|at| &stats[*at]).cloned().reduce(|a, b| a.union(&b)).unwrap_or_default();
-            let low = bounds.min.as_ref().filter(|_| bounds.nulls == 0).and_then(|min| codec.keys.lower(min));
-            let high = bounds.max.as_ref().and_then(|max| codec.keys.upper(max));
-            let within = KeyBounds::new(low.as_deref(), high.as_deref(), false).among(&overlay.keys);
+            let within = bounds.keys_of(&cluster, codec)?.among(&overlay.keys);
             let within = within.start.max(done)..within.end.max(done);
             pieces.extend(rows_alone(done..within.start));
             done = within.end;
@@ -102,6 +99,100 @@ pub(super) fn arrange(
         pieces.extend(rows_alone(done..overlay.keys.len()));
     }
     Ok(pieces)
+}
+
+/// Where row groups lie in the sort order.
+pub(super) struct Bounds {
+    /// Statistics of the first sort column.
+    stats: Vec<ColumnStats>,
+    pub spans: Vec<Span>,
+    /// Whether the first sort column decides alone: rows with the same value in it are equal.
+    pub alone: bool,
+    /// What had to be read.
+    ends: BTreeMap<usize, Ends>,
+}
+
+/// The bounds of row groups of a sorted table: from directories, and the ends of those that these do not tell apart.
+pub(super) fn bounds_of(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    version: Version,
+    groups: &[(Arc<RowGroup>, Rows)],
+) -> Result<Bounds> {
+    let (schema, sort) = (&table.schema_of(version)?.0, table.order_of(version)?);
+    let columns = sort.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;
+    reader.fetch_directories(groups.iter().flat_map(|(group, _)| group.addresses()));
+    let mut stats = Vec::with_capacity(groups.len());
+    for (group, _) in groups {
+        let reader = GroupReader::open(reader, table, version, group)?;
+        let column =
+            reader.column(&sort[0]).ok_or_else(|| Error::corrupt(format!("a row group without '{}'", sort[0])))?;
+        stats.push(column.stats.clone());
+    }
+    let mut spans: Vec<Span> =
+        groups.iter().zip(&stats).map(|((group, _), stats)| Span::new(stats, group.rows)).collect();
+    let alone = sort.len() == 1 || planted(Bug::TrustFirstColumn);
+    let unread = undecided(&spans, alone);
+    let open = |at: &usize| GroupReader::open(reader, table, version, &groups[*at].0);
+    let unknown: Vec<usize> = unread.iter().copied().filter(|at| groups[*at].0.ends.get().is_none()).collect();
+    let readers = unknown.iter().map(open).collect::<Result<Vec<_>>>()?;
+    reader.fetch(readers.iter().flat_map(|reader| reader.wanted(schema, &columns)));
+    let read = pool.map(unread.clone(), |at| ends_of(&open(&at)?, schema, &columns))?;
+    for (at, keys) in unread.iter().zip(comparable_ends(&read)?) {
+        spans[*at].keys = Some(keys);
+    }
+    Ok(Bounds { stats, spans, alone, ends: unread.into_iter().zip(read).collect() })
+}
+
+/// The ends of an open row group in the sort columns at `sort` of `schema`. Read once, then remembered by its record.
+fn ends_of(reader: &GroupReader<'_>, schema: &Schema, sort: &[usize]) -> Result<Ends> {
+    let known = reader.group.ends.get_or_try(|| read_ends(reader, schema, sort))?;
+    // Another version may have other types.
+    let types = || sort.iter().map(|at| schema.field(*at).data_type());
+    match known.columns().iter().map(|column| column.data_type()).eq(types()) {
+        true => Ok(known.clone()),
+        false => read_ends(reader, schema, sort),
+    }
+}
+
+fn read_ends(reader: &GroupReader<'_>, schema: &Schema, sort: &[usize]) -> Result<Ends> {
+    if reader.group.ordered {
+        let mut picked = vec![0, reader.group.rows - 1];
+        picked.dedup();
+        return Ends::at(&reader.pick(schema, sort, &picked)?, 0, picked.len() as u64 - 1);
+    }
+    let columns = reader.decode(schema, sort, Form::Exact)?;
+    let keys = order::comparable(&columns)?;
+    let least = (0..keys.num_rows()).min_by_key(|at| keys.row(*at));
+    let greatest = (0..keys.num_rows()).max_by_key(|at| keys.row(*at));
+    let (least, greatest) = least.zip(greatest).ok_or_else(|| Error::corrupt("a row group without rows"))?;
+    Ends::at(&columns, least as u64, greatest as u64)
+}
+
+impl Bounds {
+    /// Between which keys those of the items of a cluster lie.
+    fn keys_of(&self, cluster: &[usize], codec: &TableCodec) -> Result<KeyBounds> {
+        let (mut lows, mut highs) = (Vec::new(), Vec::new());
+        for at in cluster {
+            match self.ends.get(at) {
+                Some(ends) => {
+                    let keys = codec.keys.encode(ends.columns())?;
+                    lows.push(Some(keys.get(0).to_vec()));
+                    // No key begins another, so the next one is above this.
+                    highs.push(Some([keys.get(1).to_vec(), vec![0]].concat()));
+                }
+                None => {
+                    let ColumnStats { nulls, min, max, .. } = &self.stats[*at];
+                    lows.push(min.as_ref().filter(|_| *nulls == 0).and_then(|min| codec.keys.lower(min)));
+                    highs.push(max.as_ref().and_then(|max| codec.keys.upper(max)));
+                }
+            }
+        }
+        let low = lows.into_iter().collect::<Option<Vec<_>>>().and_then(|lows| lows.into_iter().min());
+        let high = highs.into_iter().collect::<Option<Vec<_>>>().and_then(|highs| highs.into_iter().max());
+        Ok(KeyBounds::new(low.as_deref(), high.as_deref(), false))
+    }
 }
 
 /// Pieces of rows written by key alone, each of as many as a row group has at most.

@@ -54,6 +54,8 @@ pub enum Reason {
     Lone,
     /// Small row groups fit into fewer.
     Merge,
+    /// Row groups overlap in the sort order.
+    Order,
 }
 
 /// Adjacent row groups to rewrite together.
@@ -82,6 +84,26 @@ pub struct Window {
 }
 
 impl Window {
+    /// Of candidates that are rewritten to the schema of the first.
+    pub(super) fn of<'a>(reason: Reason, groups: impl Iterator<Item = &'a Candidate<'a>> + Clone) -> Self {
+        let live: u64 = groups.clone().map(|c| c.live).sum();
+        let rows: u64 = groups.clone().map(|c| u64::from(c.group.rows)).sum();
+        let erased = |c: &Candidate<'_>| c.group.deletions.first().is_some_and(|first| first.born == Version(0));
+        Self {
+            reason,
+            inputs: groups.clone().map(|c| c.group.clone()).collect(),
+            kept: groups.clone().map(|c| c.needed.clone()).collect(),
+            outputs: live.div_ceil(u64::from(ROWS_MAX)) as u32,
+            rows: live,
+            dead_rows: rows - live,
+            bytes: groups.clone().map(|c| c.group.bytes()).sum(),
+            dead_bytes: groups.clone().map(|c| c.group.dead_bytes()).sum(),
+            schema: groups.clone().next().map_or(0, |c| c.schema),
+            // What was erased leaves nothing behind, whatever rewrites it.
+            purge: groups.clone().any(|c| c.purge || erased(c)),
+        }
+    }
+
     /// Bytes expected to be written.
     pub fn bytes_rewritten(&self) -> u64 {
         share_of(self.bytes - self.dead_bytes.min(self.bytes), self.rows, self.rows + self.dead_rows)
@@ -199,16 +221,17 @@ impl fmt::Display for Plan {
 }
 
 /// A row group as the plan sees it.
-struct Candidate<'a> {
-    group: &'a Arc<RowGroup>,
-    needed: Rows,
-    live: u64,
+pub(super) struct Candidate<'a> {
+    pub group: &'a Arc<RowGroup>,
+    /// The rows that some version needs, and how many these are.
+    pub needed: Rows,
+    pub live: u64,
     /// The schema of all versions that see it; its own, if they have several.
-    schema: u32,
+    pub schema: u32,
     /// It must be purged: no record of the same bytes needs all their rows, or it holds values that no row has any more.
     purge: bool,
     /// Another record of the table names the same bytes.
-    shared: bool,
+    pub shared: bool,
 }
 
 /// The maximum number of row groups folded together.
@@ -218,8 +241,8 @@ const WINDOW_BYTES_MAX: u64 = 128 << 20;
 /// Rewriting up to this many rows is so cheap that nothing is saved by avoiding it.
 const SMALL_ROWS: u64 = 16_384;
 
-/// Plans the vacuum of one table. O(row groups).
-pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
+/// The row groups of a table. O(row groups).
+pub(super) fn candidates(table: &Table) -> Vec<Candidate<'_>> {
     let retained = table.retained();
     let mut candidates: Vec<Candidate<'_>> = table
         .groups
@@ -232,6 +255,12 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
         .collect();
     mark_schemas(table, &mut candidates);
     mark_shared(&mut candidates);
+    candidates
+}
+
+/// Plans the vacuum of one table. O(row groups).
+pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
+    let mut candidates = candidates(table);
     if options.purges() {
         mark_purged(table, &mut candidates);
     }
@@ -424,19 +453,7 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     } else {
         return None;
     };
-    Some(Window {
-        reason,
-        inputs: groups.iter().map(|c| c.group.clone()).collect(),
-        kept: groups.iter().map(|c| c.needed.clone()).collect(),
-        outputs,
-        rows: live,
-        dead_rows: rows - live,
-        bytes: groups.iter().map(|c| c.group.bytes()).sum(),
-        dead_bytes: groups.iter().map(|c| c.group.dead_bytes()).sum(),
-        schema: groups[0].schema,
-        // What was erased leaves nothing behind, whatever rewrites it.
-        purge: purge || groups.iter().any(|c| c.group.deletions.first().is_some_and(|first| first.born == Version(0))),
-    })
+    Some(Window::of(reason, groups.iter()))
 }
 
 /// How full the outputs are, from 0 to 1; plus 1 for windows that save row groups, so that these come before lone ones.

@@ -141,6 +141,7 @@ impl RowGroup {
             deletions: hidden.into_iter().collect(),
             only: None,
             bounds: Memo::default(),
+            ends: Memo::default(),
             ..self.clone()
         }
     }

@@ -19,7 +19,7 @@ use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
 
 /// The sizes of `n` row groups that `rows` rows are written to, evenly filled.
-fn output_rows(rows: u64, n: u64) -> Vec<u32> {
+pub(super) fn output_rows(rows: u64, n: u64) -> Vec<u32> {
     (0..n).map(|i| (rows * (i + 1) / n - rows * i / n) as u32).collect()
 }
 
@@ -164,7 +164,7 @@ pub fn remap(inputs: &[Arc<RowGroup>], kept: &[Rows], sizes: &[u32]) -> Vec<Rema
     split(&runs, &deleted, sizes)
 }
 
-fn split(runs: &[Run], deleted: &BTreeMap<Version, RoaringBitmap>, sizes: &[u32]) -> Vec<Remapped> {
+pub(super) fn split(runs: &[Run], deleted: &BTreeMap<Version, RoaringBitmap>, sizes: &[u32]) -> Vec<Remapped> {
     let mut outputs = Vec::with_capacity(sizes.len());
     let mut runs = runs.iter().copied();
     let mut run = runs.next();

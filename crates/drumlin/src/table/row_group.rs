@@ -9,6 +9,7 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::ends::Ends;
 use super::key_bounds::KeyBounds;
 use super::patch::{Patched, Tail};
 use crate::base::{Error, Memo, Result, Version};
@@ -160,6 +161,8 @@ pub struct RowGroup {
     /// The bounds of its keys, once computed: in the encoding of its own schema, so only readers of a version that contains
     /// it may use them.
     pub bounds: Memo<KeyBounds>,
+    /// The least and the greatest of its sort keys, once read; of the rows, not of what a version sees.
+    pub ends: Memo<Ends>,
 }
 
 /// The fields of a stored record, in order.
@@ -179,7 +182,19 @@ impl<'de> Deserialize<'de> for RowGroup {
         let (id, address, rows, schema, runs, deletions, ordered, tail): Fields<Vec<Run>, Vec<Deletion>> =
             Deserialize::deserialize(deserializer)?;
         let (only, patched) = tail.into_parts();
-        Ok(Self { id, address, rows, schema, runs, deletions, ordered, only, patched, bounds: Memo::default() })
+        Ok(Self {
+            id,
+            address,
+            rows,
+            schema,
+            runs,
+            deletions,
+            ordered,
+            only,
+            patched,
+            bounds: Memo::default(),
+            ends: Memo::default(),
+        })
     }
 }
 

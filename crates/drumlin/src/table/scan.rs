@@ -53,7 +53,9 @@ pub struct Scan {
     pruned: usize,
     /// How many pieces at the front storage has been asked to prefetch.
     fetching: usize,
-    running: VecDeque<Receiver<Result<Option<RecordBatch>>>>,
+    running: VecDeque<Receiver<Result<Vec<RecordBatch>>>>,
+    /// Batches of the first piece that was under way, still to be returned.
+    ready: VecDeque<RecordBatch>,
     /// Rows still to return; `None` is no limit.
     left: Option<u64>,
     tail: Option<u64>,
@@ -75,7 +77,7 @@ pub(super) struct Selected {
 
 impl Selected {
     /// All that `view` shows. Reads directories if the order needs them.
-    fn all(reader: &BlockReader, view: &View) -> Result<Self> {
+    fn all(reader: &BlockReader, pool: &Pool, view: &View) -> Result<Self> {
         let (table, version) = (&*view.table, view.read_point.version);
         let groups: Vec<(Arc<RowGroup>, Rows)> = table
             .groups
@@ -84,7 +86,7 @@ impl Selected {
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
         let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
-        let pieces = arrange(reader, table, view.read_point.version, groups, overlay.as_ref())?;
+        let pieces = arrange(reader, pool, table, view.read_point.version, groups, overlay.as_ref())?;
         Ok(Self { pieces, overlay })
     }
 }
@@ -168,7 +170,7 @@ impl Scan {
             return Err(Error::invalid(format!("column '{name}' was requested twice")));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &view), Ok)?;
+        let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &pool, &view), Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in table.order_of(version)? {
                 let index = find(&version_schema, name)?;
@@ -210,6 +212,7 @@ impl Scan {
             pruned: 0,
             fetching: 0,
             running: VecDeque::new(),
+            ready: VecDeque::new(),
             left: options.limit.map(|limit| limit.saturating_add(options.offset)),
             tail: options.tail,
             handed: 0,
@@ -255,7 +258,7 @@ impl Scan {
     /// `Corrupt` or `Unavailable` if data cannot be read, `SnapshotExpired` if the version is gone, `Cancelled`.
     pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
         loop {
-            if self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
+            if self.is_bounded() || self.skip > 0 || self.has_begun() {
                 return self.by_ref().collect();
             }
             match self.decode_all() {
@@ -273,7 +276,7 @@ impl Scan {
         let Some(pool) = scans.first().map(|scan| scan.shared.pool.clone()) else { return Ok(Vec::new()) };
         // Waiting for tasks or reading the log again must not happen on threads of the pool.
         let decoded = pool.map(scans, |mut scan| {
-            let begun = scan.is_bounded() || scan.skip > 0 || !scan.running.is_empty();
+            let begun = scan.is_bounded() || scan.skip > 0 || scan.has_begun();
             Ok((if begun { None } else { Some(scan.decode_all()) }, scan))
         })?;
         let finish = |(decoded, mut scan): (Option<Result<Vec<RecordBatch>>>, Scan)| match decoded {
@@ -288,7 +291,7 @@ impl Scan {
     /// are read, or if the scan is not at its beginning. After this the scan is empty, but it can be started again.
     pub fn take_parts(&mut self) -> Option<Vec<ScanPart>> {
         let counted = self.shared.filter.is_none() && self.shared.overlay.is_none();
-        if !counted || self.is_bounded() || self.skip > 0 || !self.running.is_empty() {
+        if !counted || self.is_bounded() || self.skip > 0 || self.has_begun() {
             return None;
         }
         Some(self.drain_parts())
@@ -296,7 +299,7 @@ impl Scan {
 
     /// Its parts, in order, to be decoded by the caller on any thread, of a scan without a limit, offset or tail.
     pub fn into_parts(mut self) -> Vec<ScanPart> {
-        debug_assert!(!self.is_bounded() && self.skip == 0 && self.running.is_empty());
+        debug_assert!(!self.is_bounded() && self.skip == 0 && !self.has_begun());
         self.drain_parts()
     }
 
@@ -313,6 +316,10 @@ impl Scan {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
         let (view, read_as) = (self.shared.view.clone(), Some(&self.shared.read_as));
         Scan::new(reader, pool, view, read_as, &self.options, self.renew.clone())
+    }
+
+    fn has_begun(&self) -> bool {
+        !self.running.is_empty() || !self.ready.is_empty()
     }
 
     fn is_bounded(&self) -> bool {
@@ -365,6 +372,7 @@ impl Scan {
         }
         self.pieces.clear();
         self.running.clear();
+        self.ready.clear();
         Err(error)
     }
 
@@ -454,14 +462,16 @@ impl Scan {
             if let Err(e) = self.options.cancel.check() {
                 return Some(Err(e));
             }
+            if let Some(batch) = self.ready.pop_front() {
+                return Some(Ok(batch));
+            }
             self.run_ahead();
             let result = match waiting::receive(&self.running.pop_front()?) {
                 Ok(result) => result,
                 Err(e) => return Some(Err(e)),
             };
             match result {
-                Ok(Ok(None)) => {}
-                Ok(Ok(Some(batch))) => return Some(Ok(batch)),
+                Ok(Ok(batches)) => self.ready.extend(batches),
                 Ok(Err(e)) => return Some(Err(e)),
                 Err(_) => return Some(Err(Error::closed("a reading task died"))),
             }
@@ -476,19 +486,15 @@ impl Scan {
             && let Some(piece) = self.pieces.pop_back()
         {
             self.options.cancel.check()?;
-            if let Some(batch) = self.shared.read(&piece)? {
+            for batch in self.shared.read(&piece)?.into_iter().rev() {
                 let n = batch.num_rows() as u64;
-                let skip = n.saturating_sub(tail - rows) as usize;
+                let skip = n.saturating_sub(tail.saturating_sub(rows)) as usize;
                 rows += n;
                 batches.push_front(batch.slice(skip, batch.num_rows() - skip));
             }
         }
         self.pieces.clear();
-        for batch in batches {
-            let (sender, receiver) = sync_channel(1);
-            sender.send(Ok(Some(batch))).expect("the receiver is here");
-            self.running.push_back(receiver);
-        }
+        self.ready = batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
         Ok(())
     }
 
@@ -502,6 +508,7 @@ impl Scan {
         if self.left == Some(0) {
             self.pieces.clear();
             self.running.clear();
+            self.ready.clear();
             return None;
         }
         let batch = match self.next_batch()? {

@@ -8,6 +8,7 @@ use super::Ahead;
 use super::piece_reader::PieceReader;
 use super::pieces::Piece;
 use crate::base::{Cancel, Result};
+use crate::segment::join_batches;
 
 /// Part of a scan, whose rows are counted before they are read.
 pub struct ScanPart {
@@ -44,14 +45,19 @@ impl ScanPart {
     /// `SnapshotExpired`, and as [`Scan::collect`].
     pub fn decode(&self) -> Result<Option<RecordBatch>> {
         self.cancel.check()?;
-        self.shared.read(&self.piece)
+        let batches = self.shared.read(&self.piece)?;
+        match batches.as_slice() {
+            [] => Ok(None),
+            [batch] => Ok(Some(batch.clone())),
+            several => join_batches(&several[0].schema(), several).map(Some),
+        }
     }
 
     /// The same rows, each column in the cheapest type with its values, which need not be that of other parts.
     ///
     /// # Errors
     /// As [`ScanPart::decode`].
-    pub fn decode_as_stored(&self) -> Result<Option<RecordBatch>> {
+    pub fn decode_as_stored(&self) -> Result<Vec<RecordBatch>> {
         self.cancel.check()?;
         self.shared.read_as_stored(&self.piece)
     }

@@ -18,7 +18,7 @@ use super::{
     TableCodec, TableSpec, Turnover, VersionRecord,
 };
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 
 /// A version that snapshots hold.
@@ -454,18 +454,7 @@ impl Table {
         for output in &rewrite.outputs {
             let id = GroupId(next.next_group);
             next.next_group += 1;
-            let group = RowGroup {
-                id,
-                address: output.address,
-                rows: output.rows,
-                schema: output.schema,
-                runs: output.runs.clone(),
-                deletions: output.deletions.clone(),
-                ordered: output.ordered,
-                only,
-                patched: None,
-                bounds: Memo::default(),
-            };
+            let group = RowGroup { only, ..output.record(id) };
             group.check(next.schemas.len())?;
             next.groups.push_back(Arc::new(group));
         }

@@ -49,6 +49,7 @@ mod metrics;
 mod model;
 mod nouns;
 mod odd_names;
+mod ordered;
 mod pages;
 mod pairs;
 mod patches;

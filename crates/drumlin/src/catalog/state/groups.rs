@@ -3,7 +3,7 @@
 use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq, TableId, Timestamp};
-use crate::table::{Flush, GroupId, NewGroup, NewPatch, Rewrite, TableChange, TableUpdate};
+use crate::table::{Flush, GroupId, NewGroup, NewPatch, Reorder, Rewrite, TableChange, TableUpdate};
 
 impl State {
     pub(super) fn change(&mut self, id: TableId, change: &TableChange, seq: Seq, time: Timestamp) -> Result<()> {
@@ -44,6 +44,15 @@ impl State {
         let (next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
         self.moved.insert(id);
         rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
+        inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
+        self.tables.put(next)?;
+        Ok(())
+    }
+
+    pub(super) fn reorder(&mut self, id: TableId, reorder: &Reorder, seq: Seq) -> Result<()> {
+        let (next, inputs) = self.get(id)?.reorder(reorder, seq)?;
+        self.moved.insert(id);
+        reorder.outputs().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
         self.tables.put(next)?;
         Ok(())
