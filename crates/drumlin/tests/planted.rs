@@ -45,10 +45,10 @@ mod log_faults;
 mod merges;
 #[path = "it/model.rs"]
 mod model;
-#[path = "it/pages.rs"]
-mod pages;
 #[path = "it/ordered.rs"]
 mod ordered;
+#[path = "it/pages.rs"]
+mod pages;
 #[path = "it/patches.rs"]
 mod patches;
 #[path = "it/random.rs"]

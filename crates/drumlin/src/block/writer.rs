@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::reader::{BlockReader, MissingBlock};
 use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
+use super::reader::{BlockReader, MissingBlock};
 use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Error, ErrorKind, Result, SessionId, checksum_at};

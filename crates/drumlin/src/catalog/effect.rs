@@ -8,8 +8,8 @@ use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerF
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{
-    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Reorder, Rewrite, RowsChange, ShrunkGroup, StoredSchema,
-    TableChange, TableSpec, TableUpdate, VersionKind,
+    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Reorder, Rewrite, RowsChange, ShrunkGroup,
+    StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
 /// One thing that happens to a store.
