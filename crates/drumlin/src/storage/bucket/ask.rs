@@ -92,7 +92,8 @@ impl BucketStorage {
             if tried == TRIES_MAX {
                 return Err(failure);
             }
-            self.wait(tokio::time::sleep(PAUSE * (1 << tried)))?;
+            // Made within the runtime, which counts its time.
+            self.wait(async move { tokio::time::sleep(PAUSE * (1 << tried)).await })?;
         }
     }
 }
