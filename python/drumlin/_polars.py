@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["has_polars_type", "polars_frame"]
 
-#: Types that Polars takes for others, or does not have, by how they are told; they may lie within others.
+#: How types are recognised that Polars reads as others, or does not have; also within other types.
 _OTHERS = re.compile(r"Decimal(?:32|64|256)\(|Decimal128\(\d+, -")
 _NONE = re.compile(r"Interval\(|ListView\(|Union\(|RunEndEncoded\(")
 _ZONE = re.compile(r'Timestamp\([^"()]*"([^"]*)"\)')

@@ -36,7 +36,7 @@ struct Prepared {
 }
 
 impl Store {
-    /// Merges row groups that overlap, table by table, each in a commit. Tables that have not changed since the commit `since` are passed over,
+    /// Merges row groups that overlap, table by table, each in a commit. Tables that have not changed since the commit `since` are left,
     /// unless options of its own are asked for.
     pub(super) fn put_in_order(
         &self,
