@@ -1,23 +1,26 @@
-//! Selects rows of a column or of a batch. Lists, maps and fixed-size lists of dictionaries are handled here: Arrow's own
-//! kernels copy them by `MutableArrayData`, which panics if a dictionary has exactly as many values as its keys can address.
+//! Selects rows of a column or of a batch. Two kinds of columns are handled here. Lists, maps and fixed-size lists of
+//! dictionaries: Arrow's own kernels copy them by `MutableArrayData`, which panics if a dictionary has exactly as many values as
+//! its keys can address. And binary values of no bytes: Arrow's own kernels count what they take by its bytes.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeListArray, GenericListArray, MapArray,
-    OffsetSizeTrait, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray, UInt32Array, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray,
+    GenericListArray, MapArray, OffsetSizeTrait, PrimitiveArray, RecordBatch, RecordBatchOptions, StructArray,
+    UInt32Array, UInt64Array,
 };
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{filter, filter_record_batch, prep_null_mask_filter, take};
 use arrow::datatypes::DataType;
 
 use super::types::holds;
 use crate::base::Result;
 
-/// Whether a type contains lists of dictionaries, at any depth.
-fn has_lists_of_dictionaries(data_type: &DataType) -> bool {
+/// Whether a type contains lists of dictionaries or values of no bytes, at any depth.
+fn is_beyond_arrow(data_type: &DataType) -> bool {
     let dictionary = |part: &DataType| matches!(part, DataType::Dictionary(..));
     holds(data_type, &|part| match part {
+        DataType::FixedSizeBinary(0) => true,
         DataType::List(field) | DataType::LargeList(field) | DataType::Map(field, _) => {
             holds(field.data_type(), &dictionary)
         }
@@ -32,13 +35,13 @@ where
     I: ArrowPrimitiveType,
     I::Native: Into<u64>,
 {
-    if !has_lists_of_dictionaries(array.data_type()) {
+    if !is_beyond_arrow(array.data_type()) {
         return Ok(take(array, places, None)?);
     }
     take_nested(array, &places.values().iter().map(|place| (*place).into()).collect::<Vec<u64>>().into())
 }
 
-/// The same of a type that has lists of dictionaries in it.
+/// The same of a type that is beyond Arrow's kernels.
 fn take_nested(array: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef> {
     let nulls = taken_nulls(array, places);
     Ok(match array.data_type() {
@@ -64,6 +67,9 @@ fn take_nested(array: &ArrayRef, places: &UInt64Array) -> Result<ArrayRef> {
             let within = places.values().iter().flat_map(|row| row * width..(row + 1) * width);
             let values = take_rows(list.values(), &UInt64Array::from_iter_values(within))?;
             Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, places.len())?)
+        }
+        DataType::FixedSizeBinary(0) => {
+            Arc::new(FixedSizeBinaryArray::try_new_with_len(0, Buffer::default(), nulls, places.len())?)
         }
         // A dictionary's keys are taken, not its values.
         _ => take(array, places, None)?,
@@ -115,7 +121,7 @@ pub fn take_batch(batch: &RecordBatch, places: impl IntoIterator<Item = u32>) ->
 
 /// The rows for which `keep` is true.
 pub(super) fn filter_rows(array: &ArrayRef, keep: &BooleanArray) -> Result<ArrayRef> {
-    if !has_lists_of_dictionaries(array.data_type()) {
+    if !is_beyond_arrow(array.data_type()) {
         return Ok(filter(array, keep)?);
     }
     let keep = if keep.null_count() > 0 { prep_null_mask_filter(keep) } else { keep.clone() };
@@ -124,7 +130,7 @@ pub(super) fn filter_rows(array: &ArrayRef, keep: &BooleanArray) -> Result<Array
 
 /// The rows of a batch for which `keep` is true.
 pub fn filter_batch(batch: &RecordBatch, keep: &BooleanArray) -> Result<RecordBatch> {
-    if !batch.columns().iter().any(|column| has_lists_of_dictionaries(column.data_type())) {
+    if !batch.columns().iter().any(|column| is_beyond_arrow(column.data_type())) {
         return Ok(filter_record_batch(batch, keep)?);
     }
     let columns = batch.columns().iter().map(|column| filter_rows(column, keep));

@@ -6,7 +6,7 @@ use std::panic;
 use std::sync::{Arc, Once};
 
 use arrow::array::*;
-use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::{cast, sort};
 use arrow::datatypes::*;
 use bytes::Bytes;

@@ -117,10 +117,8 @@ impl Table {
             (Place::Transaction(_), Some((_, InMemory::All))) => {
                 Err(Error::conflict("rows written by key are not in row groups yet: checkpoint the store first"))
             }
-            // Compared is what the commit has made, before retention has looked at it.
             (Place::Store(store), Some((table, which))) => {
-                let (after, pin) = store.put_in_groups(&[table].into(), which)?;
-                Ok(compare(&after, &pin)?.0)
+                store.with_rows_in_groups(&[table].into(), which, |state, pin| Ok(compare(state, pin)?.0))
             }
         }
     }

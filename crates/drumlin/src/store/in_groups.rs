@@ -50,16 +50,22 @@ impl Store {
 }
 
 impl Store {
-    /// Makes row groups of rows in memory, in a commit of its own. Returns the state after it, with all versions that were there, and the
-    /// pin that keeps its blocks.
-    pub(super) fn put_in_groups(&self, tables: &BTreeSet<TableId>, which: InMemory) -> Result<(Arc<State>, Arc<Pin>)> {
+    /// Does `work` on a state in which the rows in memory of `tables` are in row groups, with the pin that keeps its blocks; then a commit
+    /// of its own makes them so. All versions that were there are in that state, whatever retention makes of them in the commit's turn. If
+    /// the work fails, nothing is changed.
+    pub(super) fn with_rows_in_groups<T>(
+        &self,
+        tables: &BTreeSet<TableId>,
+        which: InMemory,
+        work: impl Fn(&State, &Arc<Pin>) -> Result<T>,
+    ) -> Result<T> {
         retry_conflicts::<_, Error>(|| {
             let transaction = self.transaction()?;
-            let pin = transaction.change_tables(|store, open| {
+            let done = transaction.change_tables(|store, open| {
                 open.put_in_groups(store, tables, which)?;
-                Ok(open.pin.clone())
+                work(open.draft.state(), &open.pin)
             })?;
-            Ok(transaction.commit_to().map(|after| (after, pin)))
+            Ok(transaction.commit_to().map(|_| done))
         })
     }
 }

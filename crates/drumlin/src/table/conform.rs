@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait, RecordBatch,
-    RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, AsArray, BooleanBufferBuilder, FixedSizeListArray, GenericListArray, MapArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::kernels::cmp::distinct;
@@ -272,12 +272,14 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
             let columns = to.iter().enumerate().map(column).collect::<Result<Vec<_>, _>>()?;
             Arc::new(StructArray::try_new_with_length(to.clone(), columns, nulls, array.len())?)
         }
-        (List(_), List(field)) => convert_list::<i32>(array, field)?,
-        (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field)?,
+        (List(_), List(field)) => convert_list::<i32>(array, field, hidden)?,
+        (LargeList(_), LargeList(field)) => convert_list::<i64>(array, field, hidden)?,
         (Map(_, sorted), Map(field, to_sorted)) if sorted == to_sorted => {
             let map = array.as_map();
             let (offsets, entries) = used(map.offsets(), &(Arc::new(map.entries().clone()) as ArrayRef));
-            let entries = convert(&entries, field.data_type(), None).map_err(|e| e.above(|at| row_of(&offsets, at)))?;
+            let below = NullBuffer::union(hidden, map.nulls()).map(|maps| elements_of(&offsets, &maps));
+            let entries = convert(&entries, field.data_type(), below.as_ref());
+            let entries = entries.map_err(|e| e.above(|at| row_of(&offsets, at)))?;
             Arc::new(MapArray::try_new(field.clone(), offsets, entries.as_struct().clone(), nulls, *sorted)?)
         }
         (FixedSizeList(_, size), FixedSizeList(field, to_size)) if size == to_size => {
@@ -333,10 +335,23 @@ fn row_of<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, element: usize) -> usiz
     offsets.partition_point(|offset| offset.as_usize() <= element).saturating_sub(1)
 }
 
-fn convert_list<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef, Misfit> {
+/// The elements that count: those of lists that are there.
+fn elements_of<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, lists: &NullBuffer) -> NullBuffer {
+    let mut elements = BooleanBufferBuilder::new(0);
+    offsets.lengths().zip(lists).for_each(|(elements_in_it, there)| elements.append_n(elements_in_it, there));
+    NullBuffer::new(elements.finish())
+}
+
+fn convert_list<O: OffsetSizeTrait>(
+    array: &ArrayRef,
+    field: &FieldRef,
+    hidden: Option<&NullBuffer>,
+) -> Result<ArrayRef, Misfit> {
     let list = array.as_list::<O>();
     let (offsets, values) = used(list.offsets(), list.values());
-    let values = convert(&values, field.data_type(), None).map_err(|e| e.above(|at| row_of(&offsets, at)))?;
+    let below = NullBuffer::union(hidden, list.nulls()).map(|lists| elements_of(&offsets, &lists));
+    let values = convert(&values, field.data_type(), below.as_ref());
+    let values = values.map_err(|e| e.above(|at| row_of(&offsets, at)))?;
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, list.nulls().cloned())?))
 }
 

@@ -182,10 +182,15 @@ fn lists_of_all_layouts_fit_each_other() {
     let nulls = NullBuffer::from(vec![true, true, false, true, true]);
     let list = ListArray::new(field(DataType::Int16), OffsetBuffer::from_lengths([1, 2, 0, 2, 1]), values, Some(nulls));
     let list: ArrayRef = Arc::new(list.slice(1, 3));
-    let pairs = DataType::FixedSizeList(field(DataType::Int16), 2);
-    let safe = CastOptions::default();
-    for from in lists(DataType::Int16).into_iter().chain([pairs]) {
-        let came = cast_with_options(&list, &from, &safe).unwrap();
+    let pairs = [Some(-1), None, Some(1), None, Some(-1), Some(-1), Some(3), Some(4)];
+    let valid = NullBuffer::from(vec![true, true, false, true]);
+    let pairs =
+        FixedSizeListArray::new(field(DataType::Int16), 2, Arc::new(Int16Array::from(pairs.to_vec())), Some(valid));
+    let of = |from: &DataType| cast_with_options(&list, from, &CastOptions::default()).unwrap();
+    let all =
+        lists(DataType::Int16).iter().map(of).chain([Arc::new(pairs.slice(1, 3)) as ArrayRef]).collect::<Vec<_>>();
+    for came in all {
+        let from = came.data_type().clone();
         for wanted in [lists(DataType::Int16), lists(DataType::Int64), lists(DataType::Float64)].concat() {
             let within = |array: ArrayRef| -> ArrayRef {
                 let fields = vec![Field::new("l", array.data_type().clone(), true)].into();
