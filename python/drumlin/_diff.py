@@ -30,19 +30,20 @@ class Diff:
     [('update_before', 'Grace'), ('update_after', 'Grace H.')]
     """
 
-    __slots__ = ("_asked", "_table")
+    __slots__ = ("_asked", "_first", "_table")
 
     def __init__(self, table: "_drumlin.Table", asked: tuple[Any, Any, list[str] | None, bool]) -> None:
         self._table, self._asked = table, asked
-        # What is wrong shows now.
-        self._stream()
+        # What is wrong shows now. This stream is handed out first: making it may give rows in memory a version, with
+        # which retention may let those go that are compared.
+        self._first: _drumlin.Stream | None = self._made()
 
     def to_arrow(self) -> "_pa.Table":
         """The rows as a pyarrow Table."""
         pyarrow, stream = need("pyarrow", "to_arrow()", "pyarrow"), self._stream()
         # Drawn here, so that what fails is said by its own exception.
         batches = [pyarrow.record_batch(batch) for batch in stream]
-        return pyarrow.Table.from_batches(batches) if batches else pyarrow.table(self._stream())
+        return pyarrow.Table.from_batches(batches, schema=pyarrow.schema(stream.schema))
 
     def to_pandas(self) -> "_pd.DataFrame":
         """The rows as a pandas DataFrame."""
@@ -72,4 +73,8 @@ class Diff:
         return f"Diff({self._table.path!r}, {since!r}, {until!r}, columns={columns!r}, each_version={each_version})"
 
     def _stream(self) -> "_drumlin.Stream":
+        first, self._first = self._first, None
+        return self._made() if first is None else first
+
+    def _made(self) -> "_drumlin.Stream":
         return self._table.diff(*self._asked)

@@ -388,10 +388,10 @@ fn instant(value: &Bound<'_, PyAny>) -> Option<(i128, bool)> {
 /// The nanoseconds of a timedelta.
 fn span(value: &Bound<'_, PyAny>) -> Option<i128> {
     let py = value.py();
-    let part = |name| attribute(value, name);
-    let seconds = part(intern!(py, "days"))? * DAY_SECONDS + part(intern!(py, "seconds"))?;
+    let part = |name| attribute(value, name).map(i128::from);
+    let seconds = part(intern!(py, "days"))? * i128::from(DAY_SECONDS) + part(intern!(py, "seconds"))?;
     let micros = seconds * 1_000_000 + part(intern!(py, "microseconds"))?;
-    Some(i128::from(micros) * 1_000 + i128::from(part(intern!(py, "nanoseconds")).unwrap_or(0)))
+    Some(micros * 1_000 + part(intern!(py, "nanoseconds")).unwrap_or(0))
 }
 
 /// The digits of a `Decimal` or int, `scale` of them after the point, with its sign.

@@ -87,7 +87,7 @@ def test_a_store_in_a_bucket_does_what_others_do(place: tuple[str, dict[str, str
 @pytest.mark.parametrize("whole", [False, True], ids=["below a prefix", "all of a bucket"])
 def test_a_purge_examines_every_object(place: tuple[str, dict[str, str]], whole: bool) -> None:
     uri, options = place
-    uri = "s3://test" if whole else uri
+    uri = "s3://whole" if whole else uri
     with drumlin.open(uri, storage_options=options) as store:
         store.write("t", {"id": [1, 2, 3]})
         store.tree.put("n", 1)
@@ -129,7 +129,7 @@ def test_credentials_are_never_told(place: tuple[str, dict[str, str]], capfd: py
             drumlin.open(uri + "/elsewhere", storage_options={**options, **wrong}).close()
         except drumlin.Error as error:
             told += [str(error), repr(error), repr(error.__cause__)]
-    with drumlin.open(uri, storage_options=options) as store:
+    with drumlin.open(uri + "/here", storage_options=options) as store:
         told += [repr(store), str(store.stat())]
         store.tree.put("a", 1)
     out = capfd.readouterr()

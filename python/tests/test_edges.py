@@ -1,5 +1,6 @@
 """Small behaviours in edge cases, and their messages."""
 
+import contextlib
 import datetime as dt
 import os
 import resource
@@ -268,7 +269,7 @@ def test_a_folder_that_is_not_there_is_named(folder: str, tmp_path: Path) -> Non
         assert "tmp" not in told.stderr.replace(str(tmp_path), ""), told.stderr
     with drumlin.open(folder, inline_bytes=0) as store:
         shutil.rmtree(folder)
-        with pytest.raises(drumlin.Error, match="blocks") as caught:
+        with pytest.raises(drumlin.Error, match="another history lies here") as caught:
             store.write("u", {"n": list(range(10))})
         assert ".tmp" not in str(caught.value)
 
@@ -388,3 +389,75 @@ def test_a_store_that_is_open_here_is_told_so(folder: str) -> None:
     with drumlin.open(folder):
         told = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=False)
         assert f"open for writing by process {os.getpid()}" in told.stderr
+
+
+def test_whole_numbers_and_spans_become_the_nearest_value_or_none() -> None:
+    with drumlin.open("memory://") as store:
+        store.write("f", {"f": [0.0]})
+        for number in (31183905647592515, 2**64 - 1, -(2**53) - 1, 10**30):
+            store.table("f").update({"f": number})
+            assert store.read("f").to_arrow()["f"].to_pylist() == [float(number)]
+        with pytest.raises(drumlin.InvalidArgument):
+            store.table("f").update({"f": 10**400})
+        spans = store.table("s")
+        spans.create(pa.schema([("k", pa.duration("us")), ("v", pa.int64())]), key=["k"])
+        spans.upsert({"k": dt.timedelta(days=-67519912, seconds=28252, microseconds=241919), "v": 1})
+        for call in (spans.get, lambda key: spans.delete_keys([key]), lambda key: spans.upsert({"k": key, "v": 2})):
+            with pytest.raises(drumlin.InvalidArgument):
+                call(dt.timedelta.max)
+        assert store.table("s").count() == 1
+
+
+def test_nulls_among_the_values_of_a_dictionary_are_nulls_in_every_form() -> None:
+    keyed = pa.array(["x", None]).dictionary_encode(null_encoding="encode")
+    for data_type in (pa.string(), pa.large_string(), pa.string_view()):
+        with drumlin.open("memory://") as store:
+            store.write("t", pa.table({"v": pa.array(["p"], data_type)}))
+            store.append("t", pa.table({"v": keyed}))
+            assert store.read("t").to_arrow()["v"].to_pylist() == ["p", "x", None], data_type
+            assert store.read("t", where="v is null").to_arrow().num_rows == 1
+            store.write("q/a", pa.table({"v": keyed}))
+            store.write("q/b", pa.table({"v": pa.array(["p"], data_type)}))
+            both = store.scan("q/*")
+            assert sorted(both.to_arrow()["v"].to_pylist(), key=str) == [None, "p", "x"]
+            assert both.count_rows("v is null") == 1
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_difference_is_read_though_retention_lets_its_versions_go(keep: int) -> None:
+    with drumlin.open("memory://") as store:
+        store.set_retention("t", keep_last=keep)
+        table = store.table("t")
+        table.create(pa.schema([("k", pa.int64()), ("v", pa.int64())]), key=["k"])
+        table.upsert({"k": [1, 2], "v": [1, 1]})
+        store.checkpoint()
+        since = table.versions()[-1].version
+        table.upsert({"k": [2], "v": [5]})
+        assert [row["v"] for row in table.diff(since).to_arrow().to_pylist()] == [1, 5]
+
+
+def test_a_handle_writes_nothing_into_a_store_made_in_its_place(tmp_path: Path) -> None:
+    """The log's segment still has a name in a copy made by links, and not in the folder any more."""
+    folder, copy = tmp_path / "s", tmp_path / "copy"
+    with contextlib.suppress(drumlin.Error), drumlin.open(str(folder)) as store:
+        store.tree.put("a", 1)
+        shutil.copytree(folder, copy, copy_function=os.link)
+        # So that the log is copied from, and goes on in a segment of its own.
+        store.tree.put("a", 2)
+        shutil.rmtree(folder)
+        with drumlin.open(str(folder)) as other:
+            other.tree.put("b", 1)
+        before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        with pytest.raises(drumlin.Error, match="another history lies here"):
+            store.tree.put("a", 3)
+        assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+    with drumlin.open(str(folder)) as other:
+        assert other.tree.get("b") == 1
+        assert other.verify().ok
+
+
+def test_an_update_of_what_pandas_wrote_is_one_version() -> None:
+    with drumlin.open("memory://") as store:
+        store.write("t", pd.DataFrame({"n": [1], "c": pd.Categorical(["a"], ordered=True)}))
+        store.table("t").update({"n": 2})
+        assert [version.kind for version in store.table("t").versions()] == ["write", "update"]

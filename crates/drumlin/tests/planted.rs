@@ -100,14 +100,13 @@ use random::{Op, apply, compare, draw, run};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
-const HISTORIES: [(Bug, fn() -> Result<(), String>); 7] = [
+const HISTORIES: [(Bug, fn() -> Result<(), String>); 6] = [
     (Bug::CompareNumbersOnly, || histories::rolled_back(1, 1)),
     (Bug::OverwriteOnce, histories::taken_name),
     (Bug::TrustNames, histories_folder::removed_while_open),
     (Bug::GoOnInOtherHistory, histories::made_again),
     (Bug::IgnoreWitness, histories::older_roots),
     (Bug::IgnorePrev, histories_folder::mixed_segments),
-    (Bug::ReuseSessions, histories_folder::go_on_after_a_loss),
 ];
 
 /// Runs random operations until a fault strikes, then loses power; returns what went wrong, if anything.

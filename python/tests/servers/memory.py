@@ -96,6 +96,8 @@ def serve(bucket: Bucket) -> Iterator[Bucket]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body are written one after the other; each would wait for the other's acknowledgement.
+        disable_nagle_algorithm = True
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

@@ -74,12 +74,13 @@ def wait_until_up(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def serve(name: str, folder: Path) -> Iterator[int]:
-    """Runs a server over ``folder``, in which each folder is a bucket; returns its port. The only bucket is
-    ``test``."""
+    """Runs a server over ``folder``, in which each folder is a bucket; returns its port. The buckets are
+    ``test`` and, for a store at the top of one, ``whole``."""
     program = build(name)
     assert program is not None
     port = free_port()
-    (folder / "test").mkdir(parents=True)
+    for bucket in ("test", "whole"):
+        (folder / bucket).mkdir(parents=True)
     if name == "versitygw":
         command = [str(program), "--access", ACCESS, "--secret", SECRET, "--region", "us-east-1"]
         command += ["--port", f"127.0.0.1:{port}", "posix", str(folder)]

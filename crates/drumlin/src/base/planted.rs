@@ -198,8 +198,6 @@ pub enum Bug {
     IgnoreWitness = 244,
     /// An entry is applied whatever it says of the one before it.
     IgnorePrev = 245,
-    /// Numbers of sessions are given again whose blocks are still on storage.
-    ReuseSessions = 246,
     /// Row groups that touch in the first column of a sort order are taken for apart, whatever the other columns say.
     TrustFirstColumn = 150,
     /// A frame is sorted as far as it fits into memory at a time.

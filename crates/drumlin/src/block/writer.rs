@@ -96,9 +96,11 @@ pub struct BlockWriter {
     process: u32,
     /// Asked before each put.
     permit: Option<Permit>,
+    /// Asked before blocks are deleted.
+    confirm: Option<Permit>,
 }
 
-/// Fails once nothing may be written any more.
+/// Fails once nothing may be written any more, or nothing deleted.
 pub type Permit = Box<dyn Fn() -> Result<()> + Send>;
 
 /// Blocks as they were written; empty once they exceed `bytes_max`.
@@ -154,8 +156,20 @@ impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
     pub fn new(storage: Arc<InlineStorage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
         let (current, written, placed, kept) = (None, Vec::new(), Vec::new(), Kept::default());
-        let (process, permit) = (std::process::id(), None);
-        Self { storage, numbers, block_bytes, inline_bytes: 0, current, written, placed, kept, process, permit }
+        let (process, permit, confirm) = (std::process::id(), None, None);
+        Self {
+            storage,
+            numbers,
+            block_bytes,
+            inline_bytes: 0,
+            current,
+            written,
+            placed,
+            kept,
+            process,
+            permit,
+            confirm,
+        }
     }
 
     /// The same, keeping up to `bytes` bytes of what it writes for [`BlockWriter::again`].
@@ -169,6 +183,14 @@ impl BlockWriter {
     #[must_use]
     pub fn permitted(mut self, permit: Permit) -> Self {
         self.permit = Some(permit);
+        self
+    }
+
+    /// The same, asking `confirm` before it deletes blocks that no commit refers to: another store may lie there by now, which has
+    /// blocks of the same names.
+    #[must_use]
+    pub fn confirmed(mut self, confirm: Permit) -> Self {
+        self.confirm = Some(confirm);
         self
     }
 
@@ -325,7 +347,7 @@ impl BlockWriter {
 
     fn delete(&self, written: &[Written]) {
         let names: Vec<String> = written.iter().map(|written| names::block(written.block)).collect();
-        if !names.is_empty() {
+        if !names.is_empty() && self.confirm.as_ref().is_none_or(|confirm| confirm().is_ok()) {
             // Best effort: a reclaim deletes them again, and so does the process that cleans up after the session has
             // ended.
             self.storage.delete_many(&names);

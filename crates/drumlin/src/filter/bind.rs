@@ -26,9 +26,10 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
         Expr::Literal(literal) => match (kind, literal) {
             (Some(Kind::Bool), Literal::Bool(value)) => Source::Truth(Node::Constant(Some(*value))),
             (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
-            (Some(Kind::Float), Literal::Number(number)) if number.is_negative_zero() => {
-                Source::Number(Value::Float(number.nearest()))
-            }
+            (Some(Kind::Float), Literal::Number(number)) => match number.nearest() {
+                nearest if nearest.is_finite() => Source::Number(Value::Float(nearest)),
+                _ => return mismatch(),
+            },
             (Some(kind), literal) => match kind.place(literal) {
                 Ok(placed) => Source::Literal(kind, placed),
                 Err(_) => return mismatch(),

@@ -74,11 +74,6 @@ impl Number {
         self
     }
 
-    /// Whether it is `-0.0`, which compares as zero, but as a value is another float.
-    pub fn is_negative_zero(&self) -> bool {
-        self.negative && self.digits.is_empty()
-    }
-
     /// Floor of `self * 10^scale`, clamped to the range of `i128`.
     pub fn floor(&self, scale: i32) -> Place<i128> {
         if self.digits.is_empty() {

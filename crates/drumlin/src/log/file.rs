@@ -161,8 +161,9 @@ impl FileLog {
 
     /// Continues in a new segment.
     fn roll(&self, tail: &mut Tail, base: Option<Base>) -> Result<()> {
-        // A later segment implies that this one was synced.
-        tail.sync()?;
+        // A later segment implies that this one was synced. Beside another store's segments it would be taken for one of them.
+        tail.sync(&*self.disk)?;
+        tail.check_name(&*self.disk)?;
         self.mark.say(tail.last);
         self.mark.sync();
         let first = tail.last.next();
@@ -226,7 +227,7 @@ impl CommitLog for FileLog {
             self.roll(&mut tail, base)?;
         }
         let record = Record { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
-        tail.write(&record, !later).map_err(|e| match e.kind() {
+        tail.write(&*self.disk, &record, !later).map_err(|e| match e.kind() {
             ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
             _ => e,
         })?;
@@ -246,7 +247,7 @@ impl CommitLog for FileLog {
     }
 
     fn confirm(&self) -> Result<()> {
-        self.tail.lock().check_name()
+        self.tail.lock().check_name(&*self.disk)
     }
 
     fn inspect(&self, store: u128) -> Result<Vec<String>> {
@@ -275,7 +276,7 @@ impl CommitLog for FileLog {
         let mut tail = self.tail.lock();
         match synced {
             Ok(()) => {
-                tail.check_name()?;
+                tail.check_name(&*self.disk)?;
                 tail.synced = tail.synced.max(last);
                 self.mark.say(tail.synced);
                 self.mark.sync();
@@ -305,7 +306,7 @@ impl CommitLog for FileLog {
     fn close(&self) -> Result<()> {
         let _turn = self.turn();
         let mut tail = self.tail.lock();
-        let ended = tail.end();
+        let ended = tail.end(&*self.disk);
         tail.file = Arc::new(ClosedFile);
         self.mark.close(ended.is_ok().then_some(tail.last));
         ended
@@ -335,7 +336,7 @@ impl Tail {
     }
 
     /// Writes the end mark, so that later damage to the last entry can be distinguished from a torn write.
-    fn end(&mut self) -> Result<()> {
+    fn end(&mut self, disk: &dyn Disk) -> Result<()> {
         if std::mem::replace(&mut self.poisoned, true) || self.ended {
             return match self.synced < self.last && !self.closed {
                 true => Err(Error::in_doubt("the last commits could not be made durable")),
@@ -344,9 +345,9 @@ impl Tail {
         }
         self.closed = true;
         // The end mark says that everything before it was synced.
-        self.sync()?;
+        self.sync(disk)?;
         let record = Record { seq: self.last, synced: self.last, body: Body::End };
-        match self.write(&record, true) {
+        match self.write(disk, &record, true) {
             // There is nothing left to close.
             Err(e) if e.is_other_history() => {}
             other => other?,
@@ -356,22 +357,25 @@ impl Tail {
     }
 
     /// Makes all entries durable.
-    fn sync(&mut self) -> Result<()> {
+    fn sync(&mut self, disk: &dyn Disk) -> Result<()> {
         if self.synced < self.last {
             if let Err(error) = self.file.sync() {
                 self.poisoned = true;
                 return Err(Error::in_doubt("the log could not be synced").with_source(error));
             }
-            self.check_name()?;
+            self.check_name(disk)?;
             self.synced = self.last;
         }
         Ok(())
     }
 
-    /// Fails for good if the segment is no longer in the store's folder: what was written to it is gone.
-    fn check_name(&mut self) -> Result<()> {
-        match self.file.links()? {
-            0 if !planted(Bug::TrustNames) => {
+    /// Fails for good if the segment is no longer in the store's folder, or another file has its name: what was written to it
+    /// is gone.
+    fn check_name(&mut self, disk: &dyn Disk) -> Result<()> {
+        let links = self.file.links()?;
+        let there = links > 0 && disk.identity(&self.name)? == Some(self.file.identity()?);
+        match links {
+            _ if !there && !planted(Bug::TrustNames) => {
                 self.poisoned = true;
                 Err(Error::other_history(
                     ErrorKind::Corrupt,
@@ -385,7 +389,7 @@ impl Tail {
         }
     }
 
-    fn write(&mut self, record: &Record, sync: bool) -> Result<()> {
+    fn write(&mut self, disk: &dyn Disk, record: &Record, sync: bool) -> Result<()> {
         let bytes = frame::encode_record(record, &self.name, self.offset)?;
         if let Err(error) = self.file.write_at(self.offset, &bytes) {
             // Undo what may have been written; if even that fails, the content is unknown.
@@ -405,7 +409,11 @@ impl Tail {
             return Err(Error::in_doubt("the log could not be synced").with_source(error));
         }
         if sync {
-            self.check_name()?;
+            // It is durable by now.
+            self.check_name(disk).map_err(|e| {
+                self.poisoned = true;
+                if e.is_other_history() { e } else { Error::in_doubt("the log could not be looked at").with_source(e) }
+            })?;
         }
         self.offset += bytes.len() as u64;
         Ok(())

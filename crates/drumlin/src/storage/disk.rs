@@ -56,7 +56,13 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> Result<()>;
     /// How many names the file has: 0 once it was removed.
     fn links(&self) -> Result<u64>;
+    /// What tells it from every other file of its disk.
+    fn identity(&self) -> Result<FileIdentity>;
 }
+
+/// A file, by the numbers of its device and of its inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity(pub u64, pub u64);
 
 /// Takes the place of a file that was closed.
 pub struct ClosedFile;
@@ -89,6 +95,10 @@ impl DiskFile for ClosedFile {
     }
 
     fn links(&self) -> Result<u64> {
+        Self::closed()
+    }
+
+    fn identity(&self) -> Result<FileIdentity> {
         Self::closed()
     }
 }
@@ -127,6 +137,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn open(&self, name: &str, access: Access) -> Result<Box<dyn DiskFile>>;
     /// Renames a file.
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()>;
+    /// The file called `name`, if there is one. Opens nothing.
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>>;
     /// Removes a file's name; `NotFound` if there is none.
     fn remove(&self, name: &str) -> Result<()>;
     /// Makes a folder; it may exist already. `""` is the root itself.

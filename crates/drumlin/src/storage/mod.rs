@@ -18,7 +18,7 @@ mod sim;
 mod sim_bucket;
 
 pub use bucket::{BucketStorage, is_bucket};
-pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, DiskFolder, Guard, Rename};
+pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, DiskFolder, FileIdentity, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
 pub use lock::{held_descriptors, leave_to_parent};

@@ -16,7 +16,9 @@ use parking_lot::RwLock;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr as again};
 
-use super::disk::{Access, Disk, DiskEntry, DiskFile, DiskFolder, Guard, Rename, folder_of, last_of as last};
+use super::disk::{
+    Access, Disk, DiskEntry, DiskFile, DiskFolder, FileIdentity, Guard, Rename, folder_of, last_of as last,
+};
 use super::lock::LockFile;
 use crate::base::{Entropy, Error, ErrorKind, OsEntropy, Result, Timestamp, waiting};
 
@@ -209,6 +211,11 @@ impl DiskFile for OsFile {
         let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
         Ok(u64::try_from(stat.st_nlink).unwrap_or(u64::MAX))
     }
+
+    fn identity(&self) -> Result<FileIdentity> {
+        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
+        Ok(FileIdentity(stat.st_dev, stat.st_ino))
+    }
 }
 
 /// A folder that is open.
@@ -246,6 +253,17 @@ impl Disk for OsDisk {
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         let (old, new) = (self.folder_above(from)?, self.folder_above(to)?);
         renamed((old.as_fd(), last(from)), (new.as_fd(), last(to)), mode).map_err(|e| self.failed("rename to", to, e))
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
+        let root = self.root.read();
+        let root =
+            root.as_ref().ok_or_else(|| Error::closed(format!("the store {} is closed", self.path.display())))?;
+        match again(|| fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(stat) => Ok(Some(FileIdentity(stat.st_dev, stat.st_ino))),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(e) => Err(self.failed("look at", name, e)),
+        }
     }
 
     fn remove(&self, name: &str) -> Result<()> {

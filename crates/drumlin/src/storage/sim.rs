@@ -17,7 +17,7 @@ use image::{Change, File, Folder, Image, Kind, Node, crashed, last, missing, set
 pub use image::{Counters, DiskFault, Moment};
 use parking_lot::Mutex;
 
-use super::disk::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, folder_of};
+use super::disk::{Access, Disk, DiskEntry, DiskFile, FileIdentity, Guard, Rename, folder_of};
 use crate::base::{Error, ErrorKind, Result, waiting};
 
 /// A simulated disk. Clones share it.
@@ -227,6 +227,10 @@ impl Disk for SimDisk {
             }
             image.rewrite(folder_of(to), vec![(last(from), None), (last(to), Some(Node::File(id)))])
         })
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
+        Ok(self.image.lock().find(name).ok().map(|id| FileIdentity(0, id)))
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -35,7 +35,11 @@ impl Store {
         }
         let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
         let writer = BlockWriter::new(storage, numbers, self.inner.options.block_bytes);
-        Ok(writer.keeping(if self.inner.log.is_shared() { KEPT_BYTES_MAX } else { 0 }))
+        if self.inner.log.is_shared() {
+            return Ok(writer.keeping(KEPT_BYTES_MAX));
+        }
+        let inner = self.inner.clone();
+        Ok(writer.confirmed(Box::new(move || inner.log.confirm())))
     }
 
     /// Commits, by `commit`, row groups made from the caller's data, which `writer` has placed; again with other blocks if

@@ -4,6 +4,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use roaring::RoaringBitmap;
 
 use crate::base::Result;
@@ -36,8 +37,22 @@ pub(super) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRe
     if *array.data_type() == DataType::Null {
         return Ok(new_null_array(data_type, array.len()));
     }
+    Ok(cast_exactly(&array, data_type)?)
+}
+
+/// Casts; an error if a value does not fit. Arrow makes views of a dictionary without looking for nulls among its values, so they are
+/// made of its values in the plain form.
+pub(super) fn cast_exactly(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };
-    Ok(cast_with_options(&array, data_type, &exact)?)
+    match (array.data_type(), data_type) {
+        (DataType::Dictionary(..), DataType::Utf8View) => {
+            cast_with_options(&cast_with_options(array, &DataType::LargeUtf8, &exact)?, data_type, &exact)
+        }
+        (DataType::Dictionary(..), DataType::BinaryView) => {
+            cast_with_options(&cast_with_options(array, &DataType::LargeBinary, &exact)?, data_type, &exact)
+        }
+        _ => cast_with_options(array, data_type, &exact),
+    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use arrow::util::display::array_value_to_string;
 use super::StoredSchema;
 use super::checks::Checks;
 use super::column::repeated;
-use super::columns::into_type;
+use super::columns::{cast_exactly, into_type};
 use super::extension::check_extension;
 use super::impossible::find_impossible;
 use crate::base::{Error, Result};
@@ -295,10 +295,7 @@ fn convert(array: &ArrayRef, wanted: &DataType, hidden: Option<&NullBuffer>) -> 
             let lists = cast_with_options(array, &plain, &exact)?;
             cast_with_options(&convert(&lists, &converted, hidden)?, wanted, &exact)?
         }
-        _ if keeps_values(came, wanted) => {
-            let exact = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(array, wanted, &exact)?
-        }
+        _ if keeps_values(came, wanted) => cast_exactly(array, wanted)?,
         _ if may_be_exact(came, wanted) => convert_exactly(array, wanted, hidden)?,
         _ => return Err(Misfit::Type),
     })

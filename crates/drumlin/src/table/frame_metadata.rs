@@ -20,6 +20,10 @@ pub type Changed = BTreeMap<String, Option<String>>;
 /// Metadata of a schema that say the same of columns which have `changed`.
 pub fn adapted(metadata: &HashMap<String, String>, changed: &Changed) -> HashMap<String, String> {
     let mut adapted = metadata.clone();
+    if changed.is_empty() {
+        // As it is, to the byte: another spelling would be another schema.
+        return adapted;
+    }
     let mut change = |key: &str, with: &dyn Fn(&str) -> Option<String>| {
         if let Some(text) = adapted.get(key).and_then(|text| with(text)) {
             adapted.insert(key.to_owned(), text);

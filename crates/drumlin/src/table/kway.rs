@@ -1,5 +1,6 @@
 //! Merges sources of rows, each in order, into batches of ordinary size; of equal rows those of the first source come first.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -23,9 +24,14 @@ pub(super) struct Merged<S> {
     heads: Vec<Option<Head>>,
     /// The sources that have rows, by the next row of each; none before the first batch.
     next: Option<Vec<usize>>,
+    /// Batches that were made with another one, because all of it would be too large.
+    ready: VecDeque<RecordBatch>,
     /// An error ends it.
     failed: bool,
 }
+
+/// Rows of several batches: of each the next ones, in their order.
+type Places = Vec<(usize, usize)>;
 
 /// The next row of a source.
 struct Head {
@@ -43,7 +49,7 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
     pub fn new(schema: SchemaRef, sort: &[String], sources: Vec<S>) -> Result<Self> {
         let sort = sort_columns(&schema, sort)?;
         let heads = sources.iter().map(|_| None).collect();
-        Ok(Self { schema, sort, sources, heads, next: None, failed: false })
+        Ok(Self { schema, sort, sources, heads, next: None, ready: VecDeque::new(), failed: false })
     }
 
     /// Whether the next row of the source `a` comes before that of `b`.
@@ -79,6 +85,9 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
     }
 
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        if let Some(batch) = self.ready.pop_front() {
+            return Ok(Some(batch));
+        }
         let mut queue = match self.next.take() {
             Some(queue) => queue,
             None => {
@@ -92,8 +101,7 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
             }
         };
         self.heads.iter_mut().flatten().for_each(|head| head.slot = None);
-        let (mut used, mut places, mut bytes): (Vec<RecordBatch>, Vec<(usize, usize)>, u64) =
-            (Vec::new(), Vec::new(), 0);
+        let (mut used, mut places, mut bytes): (Vec<RecordBatch>, Places, u64) = (Vec::new(), Vec::new(), 0);
         while places.len() < ROWS_MAX as usize
             && bytes < BYTES_MAX
             && let Some(source) = queue.pop()
@@ -125,19 +133,34 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
         if used.is_empty() {
             return Ok(None);
         }
+        self.interleave(&used, places)?;
+        Ok(self.ready.pop_front())
+    }
+
+    /// Makes a batch of these rows; several, if they take more bytes than the batches' averages have made expect.
+    fn interleave(&mut self, batches: &[RecordBatch], mut places: Places) -> Result<()> {
         // The rows taken of each follow each other; joining dictionaries costs what is joined.
-        let mut taken: Vec<(usize, usize)> = vec![(usize::MAX, 0); used.len()];
+        let mut taken: Vec<(usize, usize)> = vec![(usize::MAX, 0); batches.len()];
         for (slot, row) in &places {
             let (first, end) = taken[*slot];
             taken[*slot] = (first.min(*row), end.max(row + 1));
         }
-        let used: Vec<RecordBatch> =
-            used.iter().zip(&taken).map(|(batch, (first, end))| batch.slice(*first, end - first)).collect();
-        if let [batch] = used.as_slice() {
-            return Ok(Some(batch.clone()));
+        let part = |(batch, (first, end)): (&RecordBatch, &(usize, usize))| {
+            batch.slice(*first.min(end), end.saturating_sub(*first))
+        };
+        let parts: Vec<RecordBatch> = batches.iter().zip(&taken).map(part).collect();
+        if let [batch] = parts.as_slice() {
+            self.ready.push_back(batch.clone());
+            return Ok(());
+        }
+        if places.len() > 1 && parts.iter().map(batch_bytes).sum::<u64>() > 2 * BYTES_MAX {
+            let rest = places.split_off(places.len() / 2);
+            self.interleave(batches, places)?;
+            return self.interleave(batches, rest);
         }
         places.iter_mut().for_each(|(slot, row)| *row -= taken[*slot].0);
-        interleave_batches(&self.schema, &used, &places).map(Some)
+        self.ready.push_back(interleave_batches(&self.schema, &parts, &places)?);
+        Ok(())
     }
 }
 
@@ -176,6 +199,28 @@ mod tests {
             (0..keys.len()).map(|at| (keys.is_valid(at).then(|| keys.value(at)), values.value(at))).collect()
         };
         batches.iter().flat_map(of_one).collect()
+    }
+
+    #[test]
+    fn rows_that_are_larger_than_most_make_smaller_batches() {
+        // The large texts lie beside each other, so the average of a batch says nothing of them.
+        let large = "x".repeat(4 << 20);
+        let source = || {
+            let keys: Int64Array = (0..1000).map(|n| Some(if n < 100 { 0 } else { n })).collect();
+            let texts: arrow::array::StringArray =
+                (0..1000).map(|n| Some(if n < 100 { &*large } else { "" })).collect();
+            let columns = [("k", Arc::new(keys) as ArrayRef), ("x", Arc::new(texts) as ArrayRef)];
+            std::iter::once(RecordBatch::try_from_iter(columns).map_err(Error::from))
+        };
+        let sources: Vec<_> = (0..6).map(|_| source()).collect();
+        let schema = source().next().unwrap().unwrap().schema();
+        let batches = Merged::new(schema, &["k".to_owned()], sources).unwrap();
+        let rows = batches.map(|batch| {
+            let batch = batch.unwrap();
+            assert!(batch_bytes(&batch) <= 2 * BYTES_MAX);
+            batch.num_rows()
+        });
+        assert_eq!(rows.sum::<usize>(), 6000);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{Access, Disk, DiskEntry, DiskFault, DiskFile, FileStorage, Guard, Moment, Rename, SimDisk};
+use drumlin::storage::{
+    Access, Disk, DiskEntry, DiskFault, DiskFile, FileIdentity, FileStorage, Guard, Moment, Rename, SimDisk,
+};
 use drumlin::store::{AsOf, Options, ReclaimOptions};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
@@ -186,6 +188,10 @@ impl Disk for Starved {
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         self.descriptor().and_then(|()| self.0.rename(from, to, mode))
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
+        self.0.identity(name)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

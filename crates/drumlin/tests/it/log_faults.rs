@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, Guard, Rename, SimDisk};
+use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, FileIdentity, Guard, Rename, SimDisk};
 use drumlin::store::{Options, Sync};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
@@ -76,6 +76,10 @@ impl DiskFile for FlakyFile {
         self.0.links()
     }
 
+    fn identity(&self) -> Result<FileIdentity> {
+        self.0.identity()
+    }
+
     fn sync(&self) -> Result<()> {
         if !self.2 || self.1.armed.load(SeqCst) == 0 {
             return self.0.sync();
@@ -105,6 +109,10 @@ impl Disk for Flaky {
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         self.0.rename(from, to, mode)
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
+        self.0.identity(name)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use drumlin::base::Result;
 use drumlin::catalog::Payload;
-use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, FileStorage, Guard, Rename, SimBucket, SimDisk};
+use drumlin::storage::{
+    Access, Disk, DiskEntry, DiskFile, FileIdentity, FileStorage, Guard, Rename, SimBucket, SimDisk,
+};
 use drumlin::store::{AsOf, Frame, Options, ReclaimOptions, TableOptions, WriteOptions};
 use drumlin::{Store, Tables};
 
@@ -190,6 +192,10 @@ impl Disk for Hooked {
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         self.disk().rename(from, to, mode)
     }
+    fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
+        self.disk().identity(name)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         self.disk().remove(name)
     }

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::image::{Change, Image, Kind, crashed, missing, write};
 use crate::base::Result;
-use crate::storage::DiskFile;
+use crate::storage::{DiskFile, FileIdentity};
 
 pub(super) struct SimFile {
     image: Arc<Mutex<Image>>,
@@ -77,6 +77,10 @@ impl DiskFile for SimFile {
         // A file here has one name at most.
         let there = self.image.lock().find(&self.name);
         Ok(u64::from(there.is_ok_and(|id| id == self.id)))
+    }
+
+    fn identity(&self) -> Result<FileIdentity> {
+        Ok(FileIdentity(0, self.id))
     }
 
     fn sync(&self) -> Result<()> {
