@@ -9,7 +9,7 @@ use arrow::csv::{Writer as CsvWriter, WriterBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::ipc::writer::FileWriter;
 use clap::ValueEnum;
-use drumlin::segment::changed;
+use drumlin::segment::{changed, holds};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Codec, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -73,7 +73,10 @@ impl Sink {
                     Compression::Snappy => Codec::SNAPPY,
                     Compression::None => Codec::UNCOMPRESSED,
                 };
-                let properties = WriterProperties::builder().set_compression(codec).set_coerce_types(true).build();
+                // Dates in milliseconds are dates to other readers if they are coerced; which also renames the elements of lists.
+                let dates =
+                    schema.fields().iter().any(|field| holds(field.data_type(), &|part| *part == DataType::Date64));
+                let properties = WriterProperties::builder().set_compression(codec).set_coerce_types(dates).build();
                 let schema = in_parquet(&RecordBatch::new_empty(schema.clone()))?.schema();
                 Sink::Parquet(Box::new(ArrowWriter::try_new(file, schema, Some(properties))?))
             }

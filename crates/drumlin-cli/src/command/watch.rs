@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use drumlin::base::Seq;
+use drumlin::base::{ErrorKind, Seq};
 use drumlin::catalog::{Action, Cause, Event, NodeEvent, NodeInfo, TableAction, TableEvent};
 use drumlin::store::Commit;
 use serde_json::{Map, Value, json};
@@ -60,10 +60,15 @@ impl Watch {
         let mut feed = store.changes(since)?;
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
-            if cancel.check().is_err() {
-                return Err(Failure::Interrupted(format!("--since {} continues from here", feed.seq())));
-            }
-            let Some(commit) = feed.next(Some(WAIT))? else { continue };
+            let next = cancel.check().and_then(|()| feed.next(Some(WAIT)));
+            let commit = match next {
+                Ok(Some(commit)) => commit,
+                Ok(None) => continue,
+                Err(e) if e.kind() == ErrorKind::Cancelled => {
+                    return Err(Failure::Interrupted(format!("--since {} continues from here", feed.seq())));
+                }
+                Err(e) => return Err(e.into()),
+            };
             let mut printed = Ok(());
             commit.visit(|event| {
                 let path = match &event {
