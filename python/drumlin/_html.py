@@ -309,7 +309,7 @@ def _metrics(metrics: Metrics, bounds: Bounds) -> str:
 
 def _diff(diff: Diff, bounds: Bounds) -> str:
     # The columns alone: rows are compared when they are asked for.
-    schema = diff._stream().schema
+    schema = diff._made().schema
     return page(text(repr(diff), 3 * bounds.chars), _grid(schema.names, schema.types, None, bounds))
 
 
