@@ -360,8 +360,10 @@ mod tests {
     use super::*;
     use crate::base::{ErrorKind, OsThreads, Pool, SystemClock, Threads};
 
+    type Wait = Box<dyn FnOnce() -> Result<()> + Send>;
+
     /// Every wait of this file, for something that never comes.
-    fn waits() -> Vec<(&'static str, Box<dyn FnOnce() -> Result<()> + Send>)> {
+    fn waits() -> Vec<(&'static str, Wait)> {
         let (sender, receiver) = channel::<()>();
         let endless = Duration::from_secs(1 << 30);
         let pooled = Pool::new(2).unwrap();

@@ -359,11 +359,11 @@ impl ObjectLog {
         let pause = tail.turns.begin(tail.root.seq, now, random);
         if !pause.is_zero() && !planted(Bug::NoTurns) {
             waiting::pause(&*self.env.clock, pause)?;
-            if self.look(tail)? {
-                if let Some(news) = self.news(tail)? {
-                    tail.turns.met_others();
-                    return Ok(Appended::Behind(news));
-                }
+            if self.look(tail)?
+                && let Some(news) = self.news(tail)?
+            {
+                tail.turns.met_others();
+                return Ok(Appended::Behind(news));
             }
         }
         assert_eq!(entry.seq, tail.known().next(), "entries are numbered without gaps");

@@ -231,7 +231,7 @@ mod tests {
         storage.seal("another history lies here");
         let closed = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), crate::ErrorKind::Closed);
         closed(storage.get(&name).map(drop));
-        closed(storage.get_ranges_of(&[(name.clone(), vec![0..1])]).remove(0).map(drop));
+        closed(storage.get_ranges_of(&[(name.clone(), Vec::from([0..1, 2..3]))]).remove(0).map(drop));
         closed(storage.put(&name, &[], WriteMode::Replace));
         closed(storage.put_if_match("root", &[], None).map(drop));
         closed(storage.delete_many(std::slice::from_ref(&name)).remove(0));

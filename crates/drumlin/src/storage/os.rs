@@ -209,7 +209,7 @@ impl DiskFile for OsFile {
 
     fn links(&self) -> Result<u64> {
         let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
-        Ok(u64::try_from(stat.st_nlink).unwrap_or(u64::MAX))
+        Ok(stat.st_nlink)
     }
 
     fn identity(&self) -> Result<FileIdentity> {

@@ -159,6 +159,7 @@ fn changed(old: ArrayRef, rows: impl Iterator<Item = u32>, changes: &[&NewValues
 
 /// A row group like `group`, in the newest version's schema and with new values; or, if it may have and that pays, just the columns
 /// that have any, and what makes them a patch. Columns without any are copied as they are encoded.
+#[expect(clippy::too_many_arguments, reason = "what is changed, of which table, and how it is written")]
 pub fn replace_group(
     blocks: &BlockReader,
     pool: &Pool,

@@ -69,7 +69,7 @@ impl Overlay {
     /// The number of keys that it speaks of, or more.
     pub fn keys_at_most(&self) -> u64 {
         let unsettled = |source: &Source| source.unsettled.iter().map(|(_, rows)| rows.puts.len() as u64).sum::<u64>();
-        self.sources.iter().map(|source| u64::from(source.part.memtable.keys()) + unsettled(source)).sum()
+        self.sources.iter().map(|source| source.part.memtable.keys() + unsettled(source)).sum()
     }
 
     /// Looks up keys; the rows found are added to `rows`.
