@@ -82,7 +82,7 @@ pub fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
 pub fn convert_bytes(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes = |text: &str| {
-        let plain = text.len() % 2 == 0 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let plain = text.len().is_multiple_of(2) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if plain { text.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>() } else { None }
     };
     let all = texts.iter().map(|text| text.map(|text| bytes(text).ok_or_else(|| Error::invalid(INVALID))).transpose());

@@ -209,7 +209,8 @@ impl DiskFile for OsFile {
 
     fn links(&self) -> Result<u64> {
         let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
-        Ok(stat.st_nlink)
+        #[allow(clippy::useless_conversion, reason = "narrower on some machines")]
+        Ok(u64::from(stat.st_nlink))
     }
 
     fn identity(&self) -> Result<FileIdentity> {
