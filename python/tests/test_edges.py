@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime as dt
+import decimal
 import os
 import resource
 import shutil
@@ -461,3 +462,49 @@ def test_an_update_of_what_pandas_wrote_is_one_version() -> None:
         store.write("t", pd.DataFrame({"n": [1], "c": pd.Categorical(["a"], ordered=True)}))
         store.table("t").update({"n": 2})
         assert [version.kind for version in store.table("t").versions()] == ["write", "update"]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "value"),
+    [
+        (pa.int64(), 1.5),
+        (pa.int8(), decimal.Decimal("2.5")),
+        (pa.float64(), 2**53 + 1),
+        (pa.decimal128(6, 2), decimal.Decimal("1.255")),
+        (pa.date64(), dt.datetime(2020, 1, 1, 5)),
+    ],
+)
+def test_a_merge_takes_the_values_that_an_append_takes(data_type: pa.DataType, value: Any) -> None:
+    with drumlin.open("memory://") as store:
+        table = store.table("t")
+        table.create({"id": pa.int64(), "v": data_type, "t": pa.timestamp("us")}, key=["id"])
+        table.upsert({"id": [1], "v": [None], "t": [dt.datetime(2020, 1, 1, 5)]})
+        before = table.versions(), store.read("t").to_arrow()
+        frame = {"id": [1, 2], "v": [value, value], "t": [None, None]}
+        with pytest.raises(drumlin.SchemaMismatch):
+            store.append("t", frame)
+        for merge in (
+            table.merge(frame).when_matched(update=True),
+            table.merge(frame).when_not_matched(insert=True),
+            table.merge(frame).when_matched(update=True).when_not_matched(insert=True),
+        ):
+            with pytest.raises(drumlin.SchemaMismatch):
+                merge.execute()
+        if pa.types.is_date64(data_type):
+            with pytest.raises(drumlin.InvalidArgument, match="time of day"):
+                table.update({"v": col("t")})
+        assert (table.versions(), store.read("t").to_arrow()) == before
+
+
+def test_a_lock_file_that_is_removed_lets_no_second_writer_in(folder: str) -> None:
+    program = f"import drumlin; drumlin.open({folder!r}).tree.put('other', 1)"
+    with drumlin.open(folder) as store:
+        store.tree.put("n", 1)
+        (Path(folder) / "lock").unlink()
+        told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert told.returncode == 1
+        assert "Locked" in told.stderr
+        assert "lock file was removed" in told.stderr
+        store.tree.put("n", 2)
+    with drumlin.open(folder) as store:
+        assert [store.tree.get("n"), store.verify().ok] == [2, True]

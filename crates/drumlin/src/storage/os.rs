@@ -219,6 +219,14 @@ impl DiskFile for OsFile {
     }
 }
 
+/// The lock of a store's file, and of its folder.
+struct FolderLock {
+    _file: LockFile,
+    _folder: LockFile,
+}
+
+impl Guard for FolderLock {}
+
 /// A folder that is open.
 struct OsFolder<'a> {
     disk: &'a OsDisk,
@@ -338,8 +346,18 @@ impl Disk for OsDisk {
             }
             Err(e) => return Err(self.failed("lock", name, e)),
         }
+        // The lock file may be removed while its lock is held; the folder may not. Not every file system locks folders.
+        // Opened for itself: a lock belongs to what was opened.
+        let folder = self.walk(".", name).map(File::from)?;
+        let folder = LockFile::new(folder).map_err(|e| self.io("measure", name, &e))?;
+        if again(|| fs::flock(&folder.file, FlockOperation::NonBlockingLockExclusive)) == Err(Errno::WOULDBLOCK) {
+            let shown = self.path.display();
+            return Err(Error::locked(format!(
+                "{shown} is open for writing by another process, whose lock file was removed: end that process"
+            )));
+        }
         lock.name_holder(holder);
-        Ok(Box::new(lock))
+        Ok(Box::new(FolderLock { _file: lock, _folder: folder }))
     }
 
     fn release(&self) {

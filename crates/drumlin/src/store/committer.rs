@@ -59,12 +59,16 @@ pub(super) struct Committer {
     queue: Mutex<Queue>,
     turn: Exclusive<()>,
     /// Held while the session is being registered.
-    pub registration: Mutex<()>,
+    pub registration: Exclusive<()>,
 }
 
 impl Default for Committer {
     fn default() -> Self {
-        Self { queue: Mutex::default(), turn: Exclusive::new("a commit", ()), registration: Mutex::default() }
+        Self {
+            queue: Mutex::default(),
+            turn: Exclusive::new("a commit", ()),
+            registration: Exclusive::new("the first write of this process", ()),
+        }
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn in_memory(state: &State, path: &Path) -> Result<BTreeSet<TableId>>
 impl Store {
     /// Does `work` in a transaction of its own, once; the inner result is its commit's. If others have changed something in between, `work`
     /// was sound all the same: then rows in memory of the tables that `waiting` names become row groups at once, so that the next attempt takes less
-    /// time than others need to write more.
+    /// time. Only those that versions have: a version for the others might have retention let those go that the work needs.
     pub(super) fn attempt_alone<T>(
         &self,
         waiting: impl Fn(&State) -> Result<BTreeSet<TableId>>,
@@ -43,7 +43,7 @@ impl Store {
         let value = transaction.change_tables(work)?;
         let committed = transaction.commit_to();
         if committed.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict) {
-            self.settle_rows(&waiting(&*self.current()?)?, true)?;
+            self.settle_rows(&waiting(&*self.current()?)?, false)?;
         }
         Ok(committed.map(|after| (after, value)))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Store;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Result, SessionId, waiting};
+use crate::base::{Result, SessionId};
 use crate::block::BlockNumbers;
 use crate::catalog::{Effect, State};
 use crate::storage::{Storage, names};
@@ -41,7 +41,7 @@ impl Store {
         if let Some(numbers) = known() {
             return Ok(numbers);
         }
-        let _one_at_a_time = waiting::lock(&self.inner.committer.registration)?;
+        let _one_at_a_time = self.inner.committer.registration.lock()?;
         if let Some(numbers) = known() {
             return Ok(numbers);
         }

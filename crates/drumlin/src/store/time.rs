@@ -58,16 +58,21 @@ impl Store {
         if inner.read_only || !inner.log.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(clock);
         }
-        let mut known = inner.times.known.lock();
-        let now = clock.saturating_sub(known.ahead);
-        let sure = known.checked.unwrap_or(i64::MIN).max(last.0).saturating_add(STEP);
+        let (ahead, checked) = {
+            let known = inner.times.known.lock();
+            (known.ahead, known.checked)
+        };
+        let now = clock.saturating_sub(ahead);
+        let sure = checked.unwrap_or(i64::MIN).max(last.0).saturating_add(STEP);
         // A store without a commit has no time to compare with.
         if now <= sure {
             return Timestamp(now);
         }
+        // Not under the lock: whoever asks meanwhile asks, too.
         match self.storage_time() {
             Ok(Some(storage)) => {
                 let clock = inner.env.clock.now().0;
+                let mut known = inner.times.known.lock();
                 let ahead = clock.saturating_sub(storage.0);
                 known.ahead = if ahead > TOLERANCE { ahead } else { 0 };
                 let now = clock.saturating_sub(known.ahead);

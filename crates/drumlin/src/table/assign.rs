@@ -12,6 +12,7 @@ use super::checks::{Checks, values_of};
 use super::columns::{find, into_type, mask};
 use super::compression::compression_of;
 use super::group_reader::GroupReader;
+use super::impossible::find_impossible;
 use super::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
 use crate::base::{Error, Pool, Result, Task, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
@@ -115,6 +116,10 @@ impl Assignments {
 /// The values of a column, computed from a batch.
 pub(super) fn value_of(field: &Field, bound: &BoundExpression, batch: &RecordBatch) -> Result<ArrayRef> {
     let array = bound.compute(batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
+    if let Some((_, value, why)) = find_impossible(&array, None) {
+        let (name, data_type) = (field.name(), field.data_type());
+        return Err(Error::invalid(format!("column '{name}': {value} {why} its type {data_type}")));
+    }
     not_null(field, array)
 }
 

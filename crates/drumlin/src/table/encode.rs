@@ -1,6 +1,6 @@
 //! Cuts a stream of batches into row groups and encodes them, one task per column.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use super::compression::compression_of;
@@ -12,9 +12,17 @@ use crate::segment::{Proof, Scheme, Segment, encode_like, join};
 /// A row group is closed once its rows take about this many bytes in memory.
 pub(super) const BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes that a batch's rows take in memory.
+/// Bytes that a batch's rows take in memory. Of a dictionary's values those count that the rows can have.
 pub fn batch_bytes(batch: &RecordBatch) -> u64 {
-    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    let all = |array: &dyn Array| array.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    let bytes = |column: &ArrayRef| match column.as_any_dictionary_opt() {
+        Some(dictionary) => {
+            let (rows, values) = (column.len() as u64, dictionary.values().len() as u64);
+            let shared = all(dictionary.values().as_ref());
+            all(dictionary.keys()) + if rows < values { shared.saturating_mul(rows) / values } else { shared }
+        }
+        None => all(column.as_ref()),
+    };
     batch.columns().iter().map(bytes).sum()
 }
 

@@ -96,6 +96,8 @@ pub struct BoundMerge<'a> {
     version: Version,
     schema: &'a StoredSchema,
     source: RecordBatch,
+    /// The schema of the frame as it came.
+    came: SchemaRef,
     on: Vec<usize>,
     /// The rows of the frame by their keys.
     keys: SourceKeys,
@@ -104,6 +106,24 @@ pub struct BoundMerge<'a> {
     clauses: Vec<Clause>,
     matched: usize,
     inserts: Vec<Clause>,
+}
+
+/// A frame whose columns take the place of those of a table of `schema`, in the types that these have: as if it were appended, each value
+/// must be one of its column's type.
+fn as_written(schema: &Schema, source: RecordBatch) -> Result<RecordBatch> {
+    let came = source.schema();
+    let mut columns = source.columns().to_vec();
+    let mut fields = came.fields().to_vec();
+    for field in schema.fields() {
+        let Some((at, _)) = came.column_with_name(field.name()) else { continue };
+        // Whether it takes nulls matters where it is set.
+        let wanted = Arc::new(Field::clone(field).with_nullable(true));
+        let conformed = conform(&source.project(&[at])?, &Arc::new(Schema::new(vec![wanted.clone()])))?;
+        (columns[at], fields[at]) = (conformed.column(0).clone(), wanted);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(source.num_rows()));
+    let schema = Arc::new(Schema::new_with_metadata(fields, came.metadata().clone()));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
 impl<'a> BoundMerge<'a> {
@@ -119,6 +139,13 @@ impl<'a> BoundMerge<'a> {
             ([], Some(key)) => key,
             (names, _) => names,
         };
+        let updates = merge.matched.iter().any(|(_, what)| matches!(what, WhenMatched::UpdateAll));
+        let came = source.schema();
+        let source =
+            match updates || merge.not_matched.iter().any(|(_, what)| matches!(what, WhenNotMatched::InsertAll)) {
+                true => as_written(&schema.0, source)?,
+                false => source,
+            };
         let places = on.iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
         let on: Vec<String> = places.iter().map(|at| schema.0.field(*at).name().clone()).collect();
         let keys_of_source = key_columns(&schema.0, &places, &source)?;
@@ -132,7 +159,7 @@ impl<'a> BoundMerge<'a> {
         if clauses.is_empty() && inserts.is_empty() {
             return Err(Error::invalid("the merge says of no row what becomes of it"));
         }
-        Ok(Self { table, version: newest, schema, source, on: places, keys, range, clauses, matched, inserts })
+        Ok(Self { table, version: newest, schema, source, came, on: places, keys, range, clauses, matched, inserts })
     }
 
     /// The schema after it, if less is said of the columns that it gives values than before.
@@ -141,7 +168,7 @@ impl<'a> BoundMerge<'a> {
         let updated = changes.clone().all(|what| matches!(what, WhenMatched::UpdateAll | WhenMatched::Delete));
         let added = merge.not_matched.iter().all(|(_, what)| matches!(what, WhenNotMatched::InsertAll));
         if updated && added {
-            return self.table.with_values_of(&self.source.schema());
+            return self.table.with_values_of(&self.came);
         }
         let all = !merge.not_matched.is_empty() || changes.clone().any(|what| matches!(what, WhenMatched::UpdateAll));
         let set = self.clauses.iter().flat_map(|clause| clause.set.iter().flatten()).map(|(at, _)| *at);

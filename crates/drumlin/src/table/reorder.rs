@@ -12,7 +12,7 @@ use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
 use super::moved::{Moved, Order};
-use super::rewrite::{Remapped, split};
+use super::rewrite::{Remapped, WALK_SHARE, split};
 use super::{GroupId, MergeOrder, RewrittenGroup, RowGroup, Rows, Run, Table};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Version};
@@ -114,8 +114,16 @@ pub fn remap_merged(
             }
         }
         for deletion in &group.deletions {
-            let hit = positions.iter().zip(to).filter(|(row, _)| deletion.rows.0.contains(*row));
-            deleted.entry(deletion.born).or_default().extend(hit.map(|(_, place)| *place));
+            let hit = &*deletion.rows.0 & &positions;
+            let deleted = deleted.entry(deletion.born).or_default();
+            // Of few rows each is looked for among those kept; to walk over all for each of many deletions would take long.
+            match hit.len() < positions.len() / WALK_SHARE {
+                true => deleted.extend(hit.iter().map(|row| to[positions.rank(row) as usize - 1])),
+                false => {
+                    let rows = positions.iter().zip(to).filter(|(row, _)| hit.contains(*row));
+                    deleted.extend(rows.map(|(_, place)| *place));
+                }
+            }
         }
     }
     deleted.retain(|_, rows| !rows.is_empty());

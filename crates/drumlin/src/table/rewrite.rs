@@ -129,7 +129,7 @@ pub struct Remapped {
 }
 
 /// For fewer than one in this many rows, ranks are looked up individually.
-const WALK_SHARE: u64 = 256;
+pub(super) const WALK_SHARE: u64 = 256;
 
 /// Runs and deletions of the outputs, from those that the `inputs` have now. `kept` are the rows of each input that the
 /// rewrite kept, `sizes` the rows of each output. O(kept rows) where there are deletions, else O(runs).

@@ -123,14 +123,13 @@ impl Shown {
         self.columns.iter().position(|(own, ..)| own == name)
     }
 
-    /// Whether the rows keep the constraints.
+    /// Whether the columns that are constrained are there, and the rows keep the constraints.
     pub fn is_valid(&self) -> bool {
-        let values = |name: &str| {
-            let at = self.place(name).expect("a column that is there");
-            self.rows.iter().map(move |row| row[at])
-        };
-        self.checks.values().all(|(name, least)| values(name).flatten().all(|value| value >= *least))
-            && self.not_null.iter().all(|name| values(name).all(|value| value.is_some()))
+        let values = |name: &str| self.place(name).map(|at| self.rows.iter().map(move |row| row[at]));
+        let keeps =
+            |name: &str, holds: &dyn Fn(Option<i64>) -> bool| values(name).is_some_and(|mut all| all.all(holds));
+        self.checks.values().all(|(name, least)| keeps(name, &|value| value.is_none_or(|value| value >= *least)))
+            && self.not_null.iter().all(|name| keeps(name, &|value| value.is_some()))
     }
 
     pub fn is_constrained(&self) -> bool {
