@@ -387,8 +387,9 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 88] = [
+    let single: [(Bug, Check); 89] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
+        (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
         (Bug::SortParts, ordered::frames_are_sorted_as_a_whole),
         (Bug::LaterFirst, ordered::frames_are_sorted_as_a_whole),

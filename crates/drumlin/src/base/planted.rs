@@ -222,6 +222,8 @@ pub enum Bug {
     IgnoreOtherKeys = 202,
     /// A table that gets the rows of another loses its constraints.
     ForgetConstraints = 203,
+    /// A checkpoint moves row groups that its own windows take in.
+    MoveWhatLeaves = 204,
 }
 
 #[cfg(feature = "planted-bugs")]

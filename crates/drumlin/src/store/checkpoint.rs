@@ -408,6 +408,8 @@ fn changes(
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
+    // How many records of a row group the windows take in.
+    let mut taken_in: BTreeMap<Address, u64> = BTreeMap::new();
     for Rewritten { table: id, window, outputs, to } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);
         let table_now = table.clone();
@@ -424,6 +426,7 @@ fn changes(
         };
         let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
         used.extend(outputs.iter().map(|(address, ..)| address.block));
+        inputs.iter().flat_map(|input| input.addresses()).for_each(|from| *taken_in.entry(*from).or_insert(0) += 1);
         effects.push(match (to, table_now) {
             (Some(to), Some(table)) => {
                 let merged = merged(&window, &inputs, &outputs, &to, &Classes::of(&table));
@@ -460,7 +463,12 @@ fn changes(
             }
         }
         let tables = left;
-        moves.retain(|(from, _)| there.contains(from));
+        // Of those that others held too at first, and no longer do, nothing is left.
+        let stays = |from: &Address| {
+            let all = |taken: &u64| *taken == now.ledger.records(from) && !planted(Bug::MoveWhatLeaves);
+            !taken_in.get(from).is_some_and(all)
+        };
+        moves.retain(|(from, _)| there.contains(from) && stays(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;
         if !moves.is_empty() {

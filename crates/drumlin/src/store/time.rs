@@ -68,7 +68,7 @@ impl Store {
         if now <= sure {
             return Timestamp(now);
         }
-        // Not under the lock: whoever asks meanwhile asks, too.
+        // Not under the lock: another thread that wants the time asks for it itself.
         match self.storage_time() {
             Ok(Some(storage)) => {
                 let clock = inner.env.clock.now().0;

@@ -104,9 +104,14 @@ impl Column {
     }
 
     /// What later rows have that lack it, if that was set; `None` within for null.
-    fn later_value(&self, data_type: &DataType) -> Option<Option<Result<ArrayRef>>> {
+    pub fn later_value(&self, data_type: &DataType) -> Option<Option<Result<ArrayRef>>> {
         let value = |bytes: &Bytes| segment::decode(bytes.clone(), 1, data_type, Form::Exact);
         self.later.as_ref().map(|bytes| (!bytes.is_empty()).then(|| value(bytes)))
+    }
+
+    /// Whether later rows have what it was added with, if anything.
+    pub fn fills_later(&self) -> bool {
+        self.later.is_none()
     }
 
     /// The value that later rows have which lack it, an array of one row; `None` for null.

@@ -406,8 +406,8 @@ impl Table {
         Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden }))
     }
 
-    /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order. `SchemaMismatch` if the frame lacks a column
-    /// that a check refers to.
+    /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order, and the values with which
+    /// columns were added that are the same in it. `SchemaMismatch` if the frame lacks a column that a check refers to.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
         let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
         let came = match own {
@@ -415,7 +415,7 @@ impl Table {
             own => came.with_metadata(compressed_as(&came.0, None, own).metadata().clone()),
         };
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
-        self.with_own_constraints(came)
+        self.with_own_constraints(self.with_own_fills(came)?)
     }
 
     /// The schema of another table's version that replaces all rows, with the constraints of this table beside its own; `None` if it has
@@ -423,6 +423,23 @@ impl Table {
     pub fn constrained_beside(&self, came: &StoredSchema) -> Result<Option<StoredSchema>> {
         let constrained = self.with_own_constraints(came.clone())?;
         Ok((constrained != *came && !planted(Bug::ForgetConstraints)).then_some(constrained))
+    }
+
+    /// What a column was added with is the default of later rows; it goes with the column once that becomes another.
+    fn with_own_fills(&self, came: StoredSchema) -> Result<StoredSchema> {
+        let Some(own) = self.schema() else { return Ok(came) };
+        let (before, mut columns, mut filled) = (own.columns(), came.columns(), false);
+        for (field, column) in came.0.fields().iter().zip(&mut columns) {
+            let Some((at, same)) = own.0.fields().find(field.name()) else { continue };
+            let fill = before[at].fill_value(same.data_type()).filter(|_| same.data_type() == field.data_type());
+            if let (Some(value), true) = (fill, before[at].fills_later()) {
+                *column = column.clone().with_fill(&value?)?;
+                filled = true;
+            }
+        }
+        let order = came.order(&self.spec).to_vec();
+        let with = |came: StoredSchema| StoredSchema::with_columns(came.0.clone(), columns, came.checks().to_vec());
+        Ok(if filled { with(came).with_order(&order, &self.spec) } else { came })
     }
 
     fn with_own_constraints(&self, came: StoredSchema) -> Result<StoredSchema> {
@@ -450,7 +467,7 @@ impl Table {
             if before[at].not_null {
                 *field = Arc::new(field.as_ref().clone().with_nullable(false));
             }
-            let default = before[at].default_value(own.0.field(at).data_type()).transpose()?;
+            let default = before[at].later_value(own.0.field(at).data_type()).flatten().transpose()?;
             let default = default.map(|value| {
                 conform_value(&value, field).map_err(|e| e.context("its default does not fit the data; drop it first"))
             });

@@ -8,7 +8,7 @@ use drumlin::catalog::{Field, Pattern, Payload, Projection, Retention};
 use drumlin::storage::{BucketFault, BucketOp, SimBucket, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Frame, Options, ReclaimOptions, TableOptions};
 use drumlin::table::PlanOptions;
-use drumlin::{ErrorKind, Store, Tables};
+use drumlin::{ErrorKind, Existing, Store, Tables};
 
 use crate::shared_support;
 use crate::support::{Row, batch, env, numbered, open, open_with, read, rows};
@@ -276,6 +276,61 @@ pub fn audits_spare_writers() -> Outcome {
     shared_support::settled(&fresh, &bucket)
 }
 
+/// A checkpoint copies row groups for others that hold them too; what only its own windows hold by then is not moved.
+pub fn checkpoints_move_what_is_left() -> Outcome {
+    let (mut meetings, mut moved) = (0, 0);
+    for pause in 0.. {
+        let (bucket, clock) = (SimBucket::new(), shared_support::clock());
+        let client = bucket.client();
+        let options = || Options { inline_bytes: 0, block_grace_micros: 0, ..Options::default() };
+        let store = shared_support::open_as(&client, &clock, options()).unwrap();
+        // With its own pool: it works while the first's threads wait.
+        let bucket_of_other = Arc::new(bucket.clone());
+        let other = drumlin::store::open_bucket(bucket_of_other, env(&clock, 77, 1), "bucket", options()).unwrap();
+        // One block, in which row groups of `t` and `u` stay, and one is gone; a copy holds what a window takes in of `t`.
+        let frame = |path: &str| (path.to_owned(), Frame::from(batch(&numbered(0, 60))));
+        store.write_many(["t", "u", "gone"].map(frame).into(), &Default::default()).unwrap();
+        store.copy("t", "copy", &AsOf::Newest, Existing::Refuse).unwrap();
+        store.table("t").delete("id < 50", &Default::default()).unwrap();
+        let old = store.table("t").versions().unwrap()[0].version;
+        store.delete_versions(&[("t".into(), vec![old])], Default::default()).unwrap();
+        store.drop(&["gone".into()], Default::default()).unwrap();
+        let forget = ReclaimOptions { grace_micros: 0, ..Default::default() };
+        store.reclaim(&forget).unwrap();
+        other.refresh().unwrap();
+        let (mut requests, (told, met)) = (0, std::sync::mpsc::channel());
+        client.plan(move |_, _| {
+            if requests == pause {
+                let others = || {
+                    other.drop(&["copy".into()], Default::default()).unwrap();
+                    other.reclaim(&forget).unwrap();
+                };
+                std::thread::scope(|scope| scope.spawn(others).join().unwrap());
+                told.send(()).unwrap();
+            }
+            requests += 1;
+            None
+        });
+        let plan = PlanOptions { dead_share_min: 0.0, ..PlanOptions::default() };
+        let report = store.checkpoint(&CheckpointOptions { plan, ..CheckpointOptions::default() });
+        client.heal();
+        let place = |e: String| format!("before request {pause}: {e}");
+        let report = report.map_err(|e| place(e.to_string()))?;
+        if !report.failures.is_empty() {
+            return Err(place(report.failures.join(", ")));
+        }
+        if met.try_recv().is_err() {
+            break;
+        }
+        (meetings, moved) = (meetings + 1, moved + report.groups_moved);
+        shows(&store, "t", AsOf::Newest, &numbered(50, 10)).map_err(place)?;
+        shows(&store, "u", AsOf::Newest, &numbered(0, 60)).map_err(place)?;
+        shared_support::settled(&store, &bucket).map_err(place)?;
+    }
+    assert!(meetings > 5 && moved > 0, "{meetings} meetings, {moved} row groups moved");
+    Ok(())
+}
+
 /// A damaged byte of a block is never shown as a value.
 pub fn damaged_blocks_are_noticed() -> Outcome {
     let disk = SimDisk::in_memory();
@@ -396,4 +451,10 @@ fn projections_of_a_shared_store_follow_others() {
 #[test]
 fn keys_written_by_others_are_conflicts_after_a_reload() {
     keys_written_before_the_state_is_read_again().unwrap();
+}
+
+// faults: concurrent change x checkpoint, drop, reclaim
+#[test]
+fn a_checkpoint_goes_on_where_a_copy_ends() {
+    checkpoints_move_what_is_left().unwrap();
 }

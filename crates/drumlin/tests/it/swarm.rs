@@ -10,7 +10,7 @@ use drumlin::base::ManualClock;
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::VerifyOptions;
 use drumlin::table::PlanOptions;
-use drumlin::{Store, Tables};
+use drumlin::{ErrorKind, Store, Tables};
 
 use crate::pairs::{Facts, Pairs};
 use crate::seeds;
@@ -125,6 +125,7 @@ impl Run {
         match (&done, succeeds) {
             (Ok(()), true) => {}
             (Err(e), false) if refuses(e) => self.model = before,
+            (Err(e), true) if e.kind() == ErrorKind::NotFound && may_expire(&before, op) => self.model = before,
             _ => return Err(format!("gave {done:?}, expected success: {succeeds}")),
         }
         for (path, facts) in facts {
@@ -194,6 +195,12 @@ impl Run {
         self.model.begin();
         compare(&store, &mut self.model, whole).map_err(|e| format!("after the last checkpoint: {e}"))
     }
+}
+
+/// Whether the version that an operation asks for may expire by what the checkpoint beside it numbers.
+fn may_expire(model: &Model, op: &Op) -> bool {
+    let Op::Beside(op) = op else { return false };
+    matches!(&**op, Op::Restore(path, _) | Op::Copy(path, _, Some(_)) if model.keep.contains_key(path))
 }
 
 /// Which operations of a transaction are to be refused.
