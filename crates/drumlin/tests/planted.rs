@@ -387,7 +387,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 89] = [
+    let single: [(Bug, Check); 90] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -441,6 +441,7 @@ fn main() {
         (Bug::TrustEndedHolds, staged::ended_jobs_are_not_committed),
         (Bug::ForgetJobs, staged::a_job_is_done_once),
         (Bug::SkipStagedKeys, staged::keys_are_unique_among_parts),
+        (Bug::KeepDeleted, evolve::keys_renamed_before_a_restore_are_found),
         (Bug::RestorePart, copies::a_restored_version_is_the_old_one),
         (Bug::CopyInMemory, copies::rows_in_memory_go_along),
         (Bug::ForgetMovedRetention, copies::moved_tables_keep_their_retention),

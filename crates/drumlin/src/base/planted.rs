@@ -224,6 +224,8 @@ pub enum Bug {
     ForgetConstraints = 203,
     /// A checkpoint moves row groups that its own windows take in.
     MoveWhatLeaves = 204,
+    /// A row group whose rows are all deleted is part of what a restore brings back.
+    KeepDeleted = 205,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -53,13 +53,16 @@ impl Table {
         for group in &self.groups {
             let now = self.visible(group, newest);
             let then = if beside { self.visible(group, version) } else { Rows::None };
-            if now == then || planted(Bug::RestorePart) && now != Rows::None && then != Rows::None {
+            let stays = now == then && now != Rows::None;
+            if stays || planted(Bug::RestorePart) && now != Rows::None && then != Rows::None {
                 groups.push_back(group.clone());
                 continue;
             }
             turnover.added += then.without(&now, group.rows).count(group.rows);
             turnover.removed += now.without(&then, group.rows).count(group.rows);
-            groups.push_back(if now == Rows::None { group.clone() } else { Arc::new(group.ended(made)) });
+            // Also one whose rows are all deleted: it may lack columns, as of a key, of the version that comes back.
+            let ends = self.serves(group, newest) && !(now == Rows::None && planted(Bug::KeepDeleted));
+            groups.push_back(if ends { Arc::new(group.ended(made)) } else { group.clone() });
             if then != Rows::None {
                 take(&mut next, &mut groups, group, &then);
             }

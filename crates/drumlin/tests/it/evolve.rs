@@ -177,6 +177,21 @@ pub fn versions_of_mixed_row_groups_are_restored() -> Checked {
     same(&faults, &Vec::new(), "faults")
 }
 
+pub fn keys_renamed_before_a_restore_are_found() -> Checked {
+    let (_disk, store) = store();
+    let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
+    store.table("t").create(ints(&[("k", &[]), ("a", &[])]).schema(), key).unwrap();
+    store.write("t", ints(&[("k", &[1, 2]), ("a", &[10, 20])]), &Default::default()).unwrap();
+    rename(&store, "t", &[("k", "q")]);
+    let then = AsOf::Version(store.table("t").versions().unwrap().last().unwrap().version);
+    // The column of the frame is another one with the name of the key.
+    store.write("t", ints(&[("q", &[3]), ("b", &[30])]), &Default::default()).unwrap();
+    store.table("t").delete("q = 3", &Default::default()).unwrap();
+    store.restore("t", &then).unwrap();
+    let found = store.table("t").get_many(&ints(&[("q", &[2, 3])]), &Default::default()).map_err(|e| e.to_string())?;
+    same(&found.found.iter().map(|found| found == Some(true)).collect(), &vec![true, false], "found")
+}
+
 pub fn rows_in_memory_go_along() -> Checked {
     let (disk, store) = store();
     let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
@@ -211,6 +226,7 @@ fn rules_hold() {
     columns_of_the_order_are_renamed().unwrap();
     a_new_column_is_not_the_old_one().unwrap();
     versions_of_mixed_row_groups_are_restored().unwrap();
+    keys_renamed_before_a_restore_are_found().unwrap();
     rows_in_memory_go_along().unwrap();
 }
 
