@@ -173,7 +173,9 @@ def check_history(uri: str, options: dict[str, Any], folder: Path, workers: int)
     counts: Counter[str] = Counter()
     for who in range(1, workers + 1):
         begun: dict[int, float] = {}
-        lines = (folder / f"{who}.journal").read_text().splitlines()
+        journal = folder / f"{who}.journal"
+        # One that was killed before it began has none.
+        lines = journal.read_text().splitlines() if journal.exists() else []
         for what, n, at, seq in (json.loads(line) for line in lines if line.endswith("]")):
             counts[what] += 1
             operation = who * 100_000 + n

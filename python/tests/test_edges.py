@@ -1,5 +1,6 @@
 """Small behaviours in edge cases, and their messages."""
 
+import concurrent.futures
 import contextlib
 import datetime as dt
 import decimal
@@ -494,6 +495,28 @@ def test_a_merge_takes_the_values_that_an_append_takes(data_type: pa.DataType, v
             with pytest.raises(drumlin.InvalidArgument, match="time of day"):
                 table.update({"v": col("t")})
         assert (table.versions(), store.read("t").to_arrow()) == before
+
+
+def test_a_merge_takes_integers_that_fit_into_fewer_bits() -> None:
+    with drumlin.open("memory://") as store:
+        table = store.table("t")
+        table.create({"id": pa.int64(), "v": pa.int8()}, key=["id"])
+        table.merge({"id": [1], "v": [127]}).when_not_matched(insert=True).execute()
+        with pytest.raises(drumlin.SchemaMismatch, match="'v'.*Int8.*Int64"):
+            table.merge({"id": [1], "v": [128]}).when_matched(update=True).execute()
+        assert table.read().to_arrow().to_pylist() == [{"id": 1, "v": 127}]
+
+
+def test_threads_open_and_close_one_store(folder: str) -> None:
+    def often(number: int) -> None:
+        for each in range(50):
+            with drumlin.open(folder) as store:
+                store.tree.put(f"{number}/{each}", each)
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(often, range(4)))
+    with drumlin.open(folder) as store:
+        assert len(store.tree.list("*/*")) == 200
 
 
 def test_a_lock_file_that_is_removed_lets_no_second_writer_in(folder: str) -> None:

@@ -49,11 +49,13 @@ async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
     that it keeps no other call from its turn."""
     stop, context = Stop(), contextvars.copy_context()
 
-    def call() -> _T:
+    def call() -> list[_T]:
         try:
             stop.check()
-            done: _T = context.run(_drumlin.stoppable, function, stop.check)
-            return done
+            made: list[_T] = [context.run(_drumlin.stoppable, function, stop.check)]
+            if stop.asked:
+                made.clear()
+            return made
         finally:
             _under_way.discard(stop)
 
@@ -61,16 +63,22 @@ async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
     future = _on_own_thread(call) if waits else _pool().submit(call)
     ended = asyncio.wrap_future(future)
     try:
-        return await asyncio.shield(ended)
+        return (await asyncio.shield(ended)).pop()
     except asyncio.CancelledError:
         stop.asked = True
-        # What it raises has nobody to be told to.
-        ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        ended.add_done_callback(_forget)
         if future.cancel():
             _under_way.discard(stop)
         else:
             await asyncio.wait([ended], timeout=PATIENCE)
         raise
+
+
+def _forget(ended: "asyncio.Future[list[_T]]") -> None:
+    """Lets go of what a call gives that nobody waits for: what it raises has nobody to be told to, and a store that it
+    opened would stay open as long as anybody keeps the error of the task that was cancelled."""
+    if not ended.cancelled() and ended.exception() is None:
+        ended.result().clear()
 
 
 def _pool() -> concurrent.futures.ThreadPoolExecutor:

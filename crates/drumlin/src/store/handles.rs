@@ -4,7 +4,7 @@
 //! Invariants: a store is closed when its last handle is; a closed handle takes no more calls, whether other handles of
 //! the same store are open or not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -18,6 +18,30 @@ pub(super) type Folder = (u64, u64);
 
 /// The stores that this process has open, by folder.
 static OPEN: Mutex<BTreeMap<Folder, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+
+/// The folders in which a process, by its id, is opening a store.
+static OPENING: Mutex<BTreeSet<(u32, Folder)>> = Mutex::new(BTreeSet::new());
+
+/// A store is being opened for writing, by one thread of a process at a time.
+pub(super) struct Opening(u32, Folder);
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        OPENING.lock().remove(&(self.0, self.1));
+    }
+}
+
+/// Begins to open the store in `folder`; `None` while another thread of this process opens it, or closes the last handle of it and
+/// has not given up its lock yet.
+pub(super) fn begin(folder: Folder) -> Option<Opening> {
+    let process = std::process::id();
+    let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
+    let closes = |inner: &Arc<Inner>| {
+        inner.process == process && inner.handles.0.load(Ordering::SeqCst) == 0 && inner.lock.lock().is_some()
+    };
+    let free = !open.as_ref().is_some_and(closes) && OPENING.lock().insert((process, folder));
+    free.then(|| Opening(process, folder))
+}
 
 /// How many handles of a store are open.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use super::syncer::{self, Syncer};
 use super::time::Times;
 use super::trigger::Triggers;
 use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
-use crate::base::waiting::Exclusive;
+use crate::base::waiting::{self, Exclusive};
 use crate::base::{Env, Error, ErrorKind, Result, Seq};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
@@ -80,13 +80,14 @@ impl Store {
                 open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
             }
             _ => {
-                let settings = options.clone();
+                // Where another thread opens or closes it, there is a handle to join, or a lock to take, once that is done.
+                let begun = || Ok(handles::begin(folder));
+                let _begun = (options.mode != Mode::Read).then(|| waiting::poll(begun)).transpose()?;
+                if let Some(store) = handles::join(folder, &options)? {
+                    return Ok(store);
+                }
                 match open_on(disk, env, uri, options) {
-                    // Another thread of this process may have been first.
-                    Err(e) if e.kind() == ErrorKind::Locked => match handles::join(folder, &settings)? {
-                        Some(store) => Ok(store),
-                        None => Err(handles::locked_here(folder, uri, e)),
-                    },
+                    Err(e) if e.kind() == ErrorKind::Locked => Err(handles::locked_here(folder, uri, e)),
                     store => store.inspect(|store| {
                         if !store.inner.read_only {
                             handles::note(folder, store);

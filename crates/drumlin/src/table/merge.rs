@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 
 use super::assign::{NewValues, check_set, not_null, rows_of, value_of};
 use super::column::repeated;
-use super::columns::find;
+use super::columns::{cast_exactly, find};
 use super::group_reader::GroupReader;
 use super::merge_keys::{KeyRows, SourceKeys, key_columns};
 use super::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table, conform};
@@ -118,8 +118,16 @@ fn as_written(schema: &Schema, source: RecordBatch) -> Result<RecordBatch> {
         let Some((at, _)) = came.column_with_name(field.name()) else { continue };
         // Whether it takes nulls matters where it is set.
         let wanted = Arc::new(Field::clone(field).with_nullable(true));
-        let conformed = conform(&source.project(&[at])?, &Arc::new(Schema::new(vec![wanted.clone()])))?;
-        (columns[at], fields[at]) = (conformed.column(0).clone(), wanted);
+        let (own, narrow) = (columns[at].data_type(), wanted.data_type());
+        let column = match own.is_integer() && narrow.is_integer() {
+            // Lists of Python have wide integers, which are the same in fewer bits if they fit.
+            true => cast_exactly(&columns[at], narrow).map_err(|e| {
+                let name = field.name();
+                Error::schema_mismatch(format!("column '{name}': the table has type {narrow}, the data has {own}: {e}"))
+            })?,
+            false => conform(&source.project(&[at])?, &Arc::new(Schema::new(vec![wanted.clone()])))?.column(0).clone(),
+        };
+        (columns[at], fields[at]) = (column, wanted);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(source.num_rows()));
     let schema = Arc::new(Schema::new_with_metadata(fields, came.metadata().clone()));

@@ -465,8 +465,11 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
         }
         EvolveOp::Write(path, frame) => {
             let table = tables.get_mut(path).unwrap();
-            let same = plain_columns(&table.now) == frame.columns;
-            let columns = if same { table.now.columns.clone() } else { plain(frame) };
+            // What a column was added with stays as long as its name and type do.
+            let own = |name: &String, kind: Kind| table.now.columns.iter().find(|own| own.0 == *name && own.1 == kind);
+            let default = |name: &String, kind: Kind| own(name, kind).and_then(|own| own.2);
+            let columns =
+                frame.columns.iter().map(|(name, kind)| (name.clone(), *kind, default(name, *kind))).collect();
             let now = Shown { columns, rows: Vec::new(), ..table.now.clone() };
             let Some(shown) = brought(&now, table.keyed, table.sorted, frame, false) else { return false };
             table.becomes(shown);

@@ -146,7 +146,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
                 (model, trash) = before;
                 continue;
             }
-            Ok(()) => panic!("{}: should have failed", place()),
+            Ok(()) => panic!("{}: should have failed, of {:?}", place(), before.0.evolving),
             Err(e) => {
                 assert!(faults, "{}: {e}", place());
                 failed += 1;
