@@ -563,30 +563,6 @@ def test_a_task_that_is_cancelled_while_it_opens(folder: str) -> None:
     run(main)
 
 
-def test_a_store_that_nobody_waits_for_is_not_kept_open(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, ends, really = threading.Event(), threading.Event(), drumlin.open
-
-    def slowly(*arguments: Any, **named: Any) -> drumlin.Store:
-        store = really(*arguments, **named)
-        opened.set()
-        ends.wait()
-        return store
-
-    async def main() -> None:
-        task = asyncio.ensure_future(aio.open(folder)._get())
-        await asyncio.to_thread(opened.wait)
-        task.cancel()
-        await asyncio.sleep(0)
-        ends.set()
-        # The error is kept, and with it what its frames have.
-        (cancelled,) = await asyncio.gather(task, return_exceptions=True)
-        assert isinstance(cancelled, asyncio.CancelledError)
-        really(folder).close()
-
-    monkeypatch.setattr(drumlin, "open", slowly)
-    run(main)
-
-
 def test_ctrl_c_ends_the_loop_and_the_call(tmp_path: Path) -> None:
     program = """
 import asyncio, sys, threading
