@@ -31,16 +31,23 @@ impl Drop for Opening {
     }
 }
 
-/// Begins to open the store in `folder`; `None` while another thread of this process opens it, or closes the last handle of it and
-/// has not given up its lock yet.
-pub(super) fn begin(folder: Folder) -> Option<Opening> {
+/// Begins to open the store in `folder`, or joins what this process has open there; `None` while another thread of it opens that
+/// store, or closes the last handle of it and has not given up its lock yet.
+pub(super) fn begin(folder: Folder, options: &Options) -> Result<Option<(Opening, Option<Store>)>> {
     let process = std::process::id();
+    if !OPENING.lock().insert((process, folder)) {
+        return Ok(None);
+    }
+    let opening = Opening(process, folder);
+    if let Some(store) = join(folder, options)? {
+        return Ok(Some((opening, Some(store))));
+    }
+    // The last handle may have been closed in between.
     let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
     let closes = |inner: &Arc<Inner>| {
         inner.process == process && inner.handles.0.load(Ordering::SeqCst) == 0 && inner.lock.lock().is_some()
     };
-    let free = !open.as_ref().is_some_and(closes) && OPENING.lock().insert((process, folder));
-    free.then(|| Opening(process, folder))
+    Ok((!open.as_ref().is_some_and(closes)).then_some((opening, None)))
 }
 
 /// How many handles of a store are open.

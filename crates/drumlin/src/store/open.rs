@@ -81,9 +81,9 @@ impl Store {
             }
             _ => {
                 // Where another thread opens or closes it, there is a handle to join, or a lock to take, once that is done.
-                let begun = || Ok(handles::begin(folder));
-                let _begun = (options.mode != Mode::Read).then(|| waiting::poll(begun)).transpose()?;
-                if let Some(store) = handles::join(folder, &options)? {
+                let begun = || handles::begin(folder, &options);
+                let begun = (options.mode != Mode::Read).then(|| waiting::poll(begun)).transpose()?;
+                if let Some((_, Some(store))) = begun {
                     return Ok(store);
                 }
                 match open_on(disk, env, uri, options) {
