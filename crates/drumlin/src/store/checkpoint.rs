@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::blocks::add_blocks;
-use super::plans::{place, plan_repack, plans};
+use super::plans::{leaving, place, plan_repack, plans};
 use super::recover::Catalog;
 use super::repack::{COPY_SHARE, Moves};
 use super::windows::merged;
@@ -408,8 +408,7 @@ fn changes(
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
     let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
-    // How many records of a row group the windows take in.
-    let mut taken_in: BTreeMap<Address, u64> = BTreeMap::new();
+    let mut taken_in: Vec<Arc<RowGroup>> = Vec::new();
     for Rewritten { table: id, window, outputs, to } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);
         let table_now = table.clone();
@@ -426,7 +425,7 @@ fn changes(
         };
         let inputs = if planted(Bug::ForgetConcurrentDeletes) { window.inputs.clone() } else { inputs };
         used.extend(outputs.iter().map(|(address, ..)| address.block));
-        inputs.iter().flat_map(|input| input.addresses()).for_each(|from| *taken_in.entry(*from).or_insert(0) += 1);
+        taken_in.extend(inputs.iter().cloned());
         effects.push(match (to, table_now) {
             (Some(to), Some(table)) => {
                 let merged = merged(&window, &inputs, &outputs, &to, &Classes::of(&table));
@@ -453,6 +452,8 @@ fn changes(
         tables.insert(id);
         outcome.rows_removed += window.dead_rows;
     }
+    // Others held more of them too when the windows were planned.
+    let leaving = leaving(now, taken_in.iter());
     for (tables, mut moves) in moves {
         let mut there: BTreeSet<Address> = BTreeSet::new();
         let mut left = Vec::with_capacity(tables.len());
@@ -463,11 +464,7 @@ fn changes(
             }
         }
         let tables = left;
-        // Of those that others held too at first, and no longer do, nothing is left.
-        let stays = |from: &Address| {
-            let all = |taken: &u64| *taken == now.ledger.records(from) && !planted(Bug::MoveWhatLeaves);
-            !taken_in.get(from).is_some_and(all)
-        };
+        let stays = |from: &Address| !leaving.contains(from) || planted(Bug::MoveWhatLeaves);
         moves.retain(|(from, _)| there.contains(from) && stays(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;

@@ -62,10 +62,10 @@ pub(super) fn inputs(plans: &[(TableId, Plan)]) -> impl Iterator<Item = &Arc<Row
     plans.iter().flat_map(|(_, plan)| &plan.windows).flat_map(|window| &window.inputs)
 }
 
-/// The row groups that windows take in as all of their tables' records name them: their bytes are not needed afterwards.
-pub(super) fn leaving(state: &State, plans: &[(TableId, Plan)]) -> BTreeSet<Address> {
+/// The row groups of which all records that name them are among `inputs`, what windows take in: their bytes are not needed afterwards.
+pub(super) fn leaving<'a>(state: &State, inputs: impl Iterator<Item = &'a Arc<RowGroup>>) -> BTreeSet<Address> {
     let mut records: BTreeMap<Address, u64> = BTreeMap::new();
-    for input in inputs(plans) {
+    for input in inputs {
         input.addresses().for_each(|address| *records.entry(*address).or_insert(0) += 1);
     }
     let all = |(address, records): (Address, u64)| (records == state.ledger.records(&address)).then_some(address);
@@ -79,7 +79,7 @@ pub(super) fn plan_repack(
     options: &PlanOptions,
     block_bytes: u64,
 ) -> Result<RepackPlan> {
-    let leaving = leaving(state, plans);
+    let leaving = leaving(state, inputs(plans));
     let mut bytes_leaving: BTreeMap<BlockId, u64> = BTreeMap::new();
     for address in &leaving {
         *bytes_leaving.entry(address.block).or_insert(0) += address.bytes();

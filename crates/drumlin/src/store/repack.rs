@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Store;
-use super::plans::leaving;
+use super::plans::{inputs, leaving};
 use crate::base::{BlockId, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, BlockWriter, RepackPlan};
 use crate::catalog::State;
@@ -36,7 +36,7 @@ impl Store {
                 }
             }
         }
-        for address in leaving(state, plans) {
+        for address in leaving(state, inputs(plans)) {
             if let Some(groups) = copies.get_mut(&address.block) {
                 groups.remove(&address);
             }

@@ -48,6 +48,14 @@ impl Column {
         Ok(Self { fill: Some(segment::encode(value)?.bytes.into()), ..self })
     }
 
+    /// The same with what another of its type was added with, if later rows that lack that one have it.
+    pub fn filled_as(self, other: &Self) -> Self {
+        match &other.fill {
+            Some(fill) if other.later.is_none() => Self { fill: Some(fill.clone()), ..self },
+            _ => self,
+        }
+    }
+
     /// The same with a value that later rows have which lack it, an array of one row that is not null; `None` for null.
     pub fn with_default(self, value: Option<&ArrayRef>) -> Result<Self> {
         let later = match value {
@@ -107,11 +115,6 @@ impl Column {
     pub fn later_value(&self, data_type: &DataType) -> Option<Option<Result<ArrayRef>>> {
         let value = |bytes: &Bytes| segment::decode(bytes.clone(), 1, data_type, Form::Exact);
         self.later.as_ref().map(|bytes| (!bytes.is_empty()).then(|| value(bytes)))
-    }
-
-    /// Whether later rows have what it was added with, if anything.
-    pub fn fills_later(&self) -> bool {
-        self.later.is_none()
     }
 
     /// The value that later rows have which lack it, an array of one row; `None` for null.

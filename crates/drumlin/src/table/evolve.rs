@@ -414,8 +414,9 @@ impl Table {
             None => came,
             own => came.with_metadata(compressed_as(&came.0, None, own).metadata().clone()),
         };
+        let came = self.with_own_fills(came);
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
-        self.with_own_constraints(self.with_own_fills(came)?)
+        self.with_own_constraints(came)
     }
 
     /// The schema of another table's version that replaces all rows, with the constraints of this table beside its own; `None` if it has
@@ -426,20 +427,17 @@ impl Table {
     }
 
     /// What a column was added with is the default of later rows; it goes with the column once that becomes another.
-    fn with_own_fills(&self, came: StoredSchema) -> Result<StoredSchema> {
-        let Some(own) = self.schema() else { return Ok(came) };
-        let (before, mut columns, mut filled) = (own.columns(), came.columns(), false);
+    fn with_own_fills(&self, came: StoredSchema) -> StoredSchema {
+        let Some(own) = self.schema() else { return came };
+        let (before, mut columns) = (own.columns(), came.columns());
         for (field, column) in came.0.fields().iter().zip(&mut columns) {
-            let Some((at, same)) = own.0.fields().find(field.name()) else { continue };
-            let fill = before[at].fill_value(same.data_type()).filter(|_| same.data_type() == field.data_type());
-            if let (Some(value), true) = (fill, before[at].fills_later()) {
-                *column = column.clone().with_fill(&value?)?;
-                filled = true;
+            if let Some((at, same)) = own.0.fields().find(field.name())
+                && same.data_type() == field.data_type()
+            {
+                *column = column.clone().filled_as(&before[at]);
             }
         }
-        let order = came.order(&self.spec).to_vec();
-        let with = |came: StoredSchema| StoredSchema::with_columns(came.0.clone(), columns, came.checks().to_vec());
-        Ok(if filled { with(came).with_order(&order, &self.spec) } else { came })
+        StoredSchema::with_columns(came.0.clone(), columns, came.checks().to_vec())
     }
 
     fn with_own_constraints(&self, came: StoredSchema) -> Result<StoredSchema> {

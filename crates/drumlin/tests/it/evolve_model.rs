@@ -132,6 +132,16 @@ impl Shown {
             && self.not_null.iter().all(|name| keeps(name, &|value| value.is_some()))
     }
 
+    /// What a frame that replaces all rows is brought into. What a column was added with stays as long as its name and type do.
+    pub fn emptied_for(&self, frame: &Frame) -> Self {
+        let own = |name: &String, kind: Kind| self.columns.iter().find(|own| own.0 == *name && own.1 == kind);
+        let columns = frame.columns.iter().map(|(name, kind)| {
+            let default = own(name, *kind).and_then(|own| own.2);
+            (name.clone(), *kind, default)
+        });
+        Self { columns: columns.collect(), rows: Vec::new(), ..self.clone() }
+    }
+
     pub fn is_constrained(&self) -> bool {
         self.defaults || !self.checks.is_empty() || !self.not_null.is_empty()
     }
@@ -465,12 +475,7 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
         }
         EvolveOp::Write(path, frame) => {
             let table = tables.get_mut(path).unwrap();
-            // What a column was added with stays as long as its name and type do.
-            let own = |name: &String, kind: Kind| table.now.columns.iter().find(|own| own.0 == *name && own.1 == kind);
-            let default = |name: &String, kind: Kind| own(name, kind).and_then(|own| own.2);
-            let columns =
-                frame.columns.iter().map(|(name, kind)| (name.clone(), *kind, default(name, *kind))).collect();
-            let now = Shown { columns, rows: Vec::new(), ..table.now.clone() };
+            let now = table.now.emptied_for(frame);
             let Some(shown) = brought(&now, table.keyed, table.sorted, frame, false) else { return false };
             table.becomes(shown);
         }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::evolve_model::{Kind, Shown, brought, change_of, plain_columns};
+use crate::evolve_model::{Shown, brought, change_of, plain_columns};
 use crate::swarm_op::{Kinded, Op, Where};
 
 /// A table.
@@ -240,12 +240,7 @@ fn changed(table: &mut Table, op: &Op) -> Option<()> {
                 return None;
             }
             let distinct: BTreeSet<Option<i64>> = frame.rows.iter().map(|row| row[0]).collect();
-            let default =
-                |name: &String, kind: Kind| shown.columns.iter().find(|own| own.0 == *name && own.1 == kind)?.2;
-            let columns =
-                frame.columns.iter().map(|(name, kind)| (name.clone(), *kind, default(name, *kind))).collect();
-            let now = Shown { columns, rows: Vec::new(), ..shown.clone() };
-            let shown = brought(&now, table.is_keyed(), table.is_ordered(), frame, false)?;
+            let shown = brought(&shown.emptied_for(frame), table.is_keyed(), table.is_ordered(), frame, false)?;
             if table.is_keyed() && distinct.len() < frame.rows.len() {
                 return None;
             }
