@@ -247,11 +247,11 @@ def literal(value: Any, place: str) -> Expr:
         case int() as number:
             text = str(number)
         case float() as number if not math.isfinite(number):
-            text = _quoted(str(number))
+            text = f"double '{number}'"
         case float() as number:
             text = repr(float(number))
         case decimal.Decimal() as number if not number.is_finite():
-            text = _quoted("nan" if number.is_nan() else str(float(number)))
+            text = f"double '{math.nan if number.is_nan() else float(number)}'"
         case decimal.Decimal() as number:
             text = str(number)
         case str() as string:
@@ -268,7 +268,7 @@ def literal(value: Any, place: str) -> Expr:
         case dt.timedelta() as span:
             # One of pandas has nanoseconds.
             nanos = span.value if hasattr(span, "value") else span // dt.timedelta(microseconds=1) * 1000
-            text = f"'{nanos} ns'"
+            text = f"interval '{nanos} ns'"
         case other:
             raise TypeError(
                 f"{place} ...: a {type(other).__name__} is not a value of the filter language "
@@ -296,7 +296,7 @@ def _plain(value: Any) -> Any:
             return None if str(value) == "NaT" else Expr(f"timestamp '{str(value).replace('T', ' ')}'", _Binding.ATOM)
         case "numpy", "timedelta64":
             nanos = value.astype("timedelta64[ns]")
-            return None if str(nanos) == "NaT" else Expr(f"'{int(nanos.astype('int64'))} ns'", _Binding.ATOM)
+            return None if str(nanos) == "NaT" else Expr(f"interval '{int(nanos.astype('int64'))} ns'", _Binding.ATOM)
         case "numpy", _ if hasattr(value, "item"):
             return value.item()
         case _:

@@ -443,3 +443,17 @@ def test_a_filter_looks_at_columns_that_are_not_shown(store: drumlin.Store) -> N
         assert ds.to_table(filter=expression).to_pydict() == {"a": [2, 3]}
         assert ds.limit(2).to_table(filter=expression).to_pydict() == {"a": [2]}
         assert ds.limit(2).count_rows(filter=expression) == 1
+
+
+def test_datafusion_joins_where_no_table_has_rows(store: drumlin.Store) -> None:
+    store.write("t", {"id": [1, 2, 3], "b": [False, False, None]})
+    store.write("p", {"id": [2, 3, 4]})
+    named = store.scan("*", path_columns=["name"])
+    assert [part.to_table().num_rows for part in named.get_fragments(pc.field("name") == "q")] == [0]
+    context = datafusion.SessionContext()
+    for name in ("t", "p"):
+        context.register_dataset(name, store.scan(name))
+    for kept, rows in (("b > true", 0), ("b", 0), ("id > 9", 0), ("not b", 1)):
+        for join in ("id not in (select id from p)", "not exists (select 1 from p where p.id = t.id)"):
+            found = pa.table(context.sql(f"select id from t where {kept} and {join}"))
+            assert found.num_rows == rows, (kept, join)

@@ -59,8 +59,8 @@ A, B = col("a"), col("b")
         (A == True, "a = true"),  # noqa: E712
         (A == 1.5, "a = 1.5"),
         (A == 1e300, "a = 1e+300"),
-        (A == float("nan"), "a = 'nan'"),
-        (A == float("-inf"), "a = '-inf'"),
+        (A == float("nan"), "a = double 'nan'"),
+        (A == float("-inf"), "a = double '-inf'"),
         (A == decimal.Decimal("1.50"), "a = 1.50"),
         (A == "it's", "a = 'it''s'"),
         (A == b"\0\xff", "a = x'00ff'"),
@@ -108,9 +108,9 @@ def test_mistakes_are_refused() -> None:
         1 < A < 5
     with pytest.raises(TypeError, match="not one str"):
         A.isin("abc")
-    assert str(A == dt.timedelta(1)) == "a = '86400000000000 ns'"
-    assert str(A < pd.Timedelta(1, "ns")) == "a < '1 ns'"
-    assert str(A >= np.timedelta64(-2, "s")) == "a >= '-2000000000 ns'"
+    assert str(A == dt.timedelta(1)) == "a = interval '86400000000000 ns'"
+    assert str(A < pd.Timedelta(1, "ns")) == "a < interval '1 ns'"
+    assert str(A >= np.timedelta64(-2, "s")) == "a >= interval '-2000000000 ns'"
     with pytest.raises(TypeError, match="list is not a value"):
         A == [1]
     with pytest.raises(TypeError, match="time"):

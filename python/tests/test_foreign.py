@@ -1,5 +1,7 @@
 """Arrow data of other libraries: slices mean the same as there, and what breaks the rules is an error."""
 
+import datetime as dt
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import drumlin
@@ -293,3 +296,36 @@ def test_decimals_of_another_scale_are_taken_where_exact(store: drumlin.Store) -
     with pytest.raises(drumlin.SchemaMismatch, match=told):
         store.append("t", pa.table({"d": pa.array([Decimal("1.23456")], pa.decimal128(12, 5))}))
     assert store.read("t").to_pandas()["d"].tolist() == [Decimal("1.250"), Decimal(1000), Decimal(7), Decimal("1.5")]
+
+
+def command(*words: str) -> str:
+    """What the command prints."""
+    program = "import sys; from drumlin._cli import main; sys.exit(main())"
+    told = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    return told.stdout
+
+
+def test_dictionaries_of_old_parquet_times_are_times(tmp_path: Path) -> None:
+    """Such as pyarrow writes for Spark: Arrow's reader panics if they are to be dictionaries."""
+    times = pa.array([dt.datetime(2024, 1, 1), None, dt.datetime(2024, 1, 1)], pa.timestamp("ns"))
+    words = pa.array(["a", None, "a"]).dictionary_encode()
+    columns = {"at": times.dictionary_encode(), "in": pa.StructArray.from_arrays([times], ["at"]), "word": words}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
+    folder = str(tmp_path / "s")
+    command("import", folder, str(tmp_path / "t.parquet"))
+    with drumlin.open(folder) as store:
+        rows = store.read("t").to_arrow()
+    assert rows.schema.field("at").type == pa.timestamp("ns")
+    assert rows["at"].combine_chunks() == times
+    assert rows["in"].combine_chunks().field(0) == times
+    assert rows["word"].to_pylist() == ["a", None, "a"]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(5, -2), pa.decimal256(50, -2)])
+def test_decimals_of_a_negative_scale_are_json(tmp_path: Path, kind: pa.DataType) -> None:
+    values = [Decimal(12300), Decimal(-100), None, Decimal(0)]
+    with drumlin.open(str(tmp_path)) as store:
+        store.write("t", pa.table({"d": pa.array(values, kind)}))
+    told = command("export", str(tmp_path), "t", "-", "--format", "json").splitlines()
+    assert [json.loads(line)["d"] for line in told] == [12300, -100, None, 0]

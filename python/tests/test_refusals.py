@@ -190,8 +190,8 @@ GIVEN = {("Store", "set_retention", "keep_last"): 3, ("Table", "add_constraints"
 LEFT_OUT = {"close", "ui", "refresh", "commit", "abort", "transact", "changes", "wait_for_triggers", "sql", "copy_to"}
 #: They are told to stop by what a function of the caller's raises: that is no refusal.
 STOPPED = {"checkpoint", "reclaim", "drop_and_reclaim", "purge", "verify", "export", "import_"}
-#: A job of its own has a number before its rows are looked at: what is wrong with them costs that number.
-LATE = {"a key twice", "a key of null", "rows that cannot be had"}
+#: A job of its own has a number before its rows are looked at, and written: what is wrong with them costs that number.
+LATE = {"a key twice", "a key of null", "rows that cannot be had", "a function that fails"}
 
 
 def methods_of(kind: type) -> list[tuple[str, list[str]]]:

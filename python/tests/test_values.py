@@ -262,6 +262,24 @@ def test_times_finer_than_pythons_are_refused_where_it_shows_them(store: drumlin
         store.read("t").to_pandas()
 
 
-def test_large_integers_in_lists_beside_nulls(store: drumlin.Store) -> None:
-    store.write("t", pa.table({"v": pa.array([[2**63 - 1, None]], pa.list_(pa.int64()))}))
-    assert list(store.read("t").to_pandas()["v"][0]) == [2**63 - 1, None]
+LARGE = 2**63 - 1
+OF_LARGE = pa.struct([("a", pa.int64()), ("b", pa.uint64())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.int64()), [[LARGE, None], None]),
+        (pa.list_(pa.uint64(), 2), [[2**64 - 1, None], None]),
+        (OF_LARGE, [{"a": LARGE, "b": 1}, {"a": None, "b": None}, None]),
+        (pa.list_(OF_LARGE), [[{"a": LARGE, "b": None}, {"a": None, "b": 2**64 - 1}, None]]),
+        (pa.struct([("in", OF_LARGE)]), [{"in": {"a": LARGE, "b": None}}, {"in": None}, None]),
+        (pa.map_(pa.string(), pa.int64()), [[("x", LARGE), ("y", None)], None]),
+        (pa.list_(pa.map_(pa.int64(), OF_LARGE)), [[[(LARGE, {"a": LARGE, "b": None}), (1, None)]], [None]]),
+    ],
+    ids=str,
+)
+def test_large_integers_within_others_beside_nulls(store: drumlin.Store, kind: pa.DataType, values: list[Any]) -> None:
+    store.write("t", pa.table({"v": pa.array(values, kind)}))
+    for rows in (store.read("t"), store.read("t", native=True)):
+        assert pa.array(rows.to_pandas()["v"], kind).to_pylist() == values

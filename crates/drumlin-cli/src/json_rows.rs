@@ -28,6 +28,8 @@ enum Kind<'a> {
     Plain(ArrayFormatter<'a>),
     /// Its text is JSON if it is finite.
     Float(ArrayFormatter<'a>),
+    /// Its text is JSON but for zeros: of a negative scale, 0 is printed with as many of them.
+    Decimal(ArrayFormatter<'a>),
     /// Its text becomes a JSON string.
     Text(ArrayFormatter<'a>),
     List(Box<dyn Fn(usize) -> Range<usize> + 'a>, Box<Column<'a>>),
@@ -77,6 +79,7 @@ impl<'a> Column<'a> {
             Null => Kind::Null,
             Boolean => Kind::Plain(formatter()?),
             Float16 | Float32 | Float64 => Kind::Float(formatter()?),
+            other if other.is_decimal() => Kind::Decimal(formatter()?),
             other if other.is_numeric() => Kind::Plain(formatter()?),
             List(_) => {
                 let list = array.as_list::<i32>();
@@ -155,6 +158,11 @@ impl<'a> Column<'a> {
                 let text = formatter.value(row).try_to_string()?;
                 let finite = text.bytes().any(|b| b.is_ascii_digit());
                 out.extend_from_slice(if finite { text.as_bytes() } else { b"null" });
+            }
+            Kind::Decimal(formatter) => {
+                let text = formatter.value(row).try_to_string()?;
+                let zero = text.bytes().all(|digit| digit == b'0');
+                out.extend_from_slice(if zero { b"0" } else { text.as_bytes() });
             }
             Kind::Text(formatter) => push(out, format_args!("{}", quoted(&formatter.value(row).try_to_string()?))),
             Kind::List(range, values) => {

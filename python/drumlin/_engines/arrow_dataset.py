@@ -136,12 +136,13 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return _in_memory(self.to_table(filter=expression))
 
     def get_fragments(self, filter: Any = None) -> Iterator["Fragment"]:
-        """Its tables one by one; with ``filter``, those that may have rows for which it is true."""
+        """Its tables one by one; with ``filter``, those that may have rows for which it is true, or, if there are none,
+        one part without rows: DataFusion plans some joins only of one part and more."""
         if self._limit is not None:
             # The rows of all tables together are limited.
             return iter([Fragment(self)])
         mine = [] if filter is None else arrow_filter.split(filter, self._schema_of_all())[0]
-        return map(Fragment, self._tables(mine))
+        return map(Fragment, self._tables(mine) or [self.limit(0)])
 
     def replace_schema(self, schema: Any) -> Any:
         """Rows in memory with another schema."""
@@ -364,7 +365,7 @@ class Fragment:
     @property
     def path(self) -> str:
         """The path of the table."""
-        return self._dataset.paths[0]
+        return next(iter(self._dataset.paths), "")
 
     @property
     def physical_schema(self) -> Any:

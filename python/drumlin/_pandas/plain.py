@@ -5,6 +5,7 @@ Frames of numbers alone are made from the core's arrays without pyarrow.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -233,17 +234,35 @@ def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, b
 
 
 def _rounded(column: Any) -> bool:
-    """Whether pyarrow rounds integers of a column: within lists, it makes all of them floats if one is null."""
+    """Whether pyarrow rounds integers of a column: within others, it makes all of them floats if one is null."""
+    return pa.types.is_nested(column.type) and any(map(_beyond_floats, _parts(column)))
+
+
+def _parts(column: Any) -> Iterator[Any]:
+    """The values within a column of structs, lists or maps, down to those that have none within."""
     kind = column.type
     if pa.types.is_struct(kind):
-        return any(_rounded(pc.struct_field(column, at)) for at in range(kind.num_fields))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        inner = pc.list_flatten(column)
-        if not (pa.types.is_int64(inner.type) or pa.types.is_uint64(inner.type)):
-            return _rounded(inner)
-        ends = pc.min_max(inner).as_py()
-        return bool(inner.null_count and ends["min"] is not None and (ends["min"] < -(2**53) or ends["max"] > 2**53))
-    return False
+        within = [pc.struct_field(column, at) for at in range(kind.num_fields)]
+    elif pa.types.is_map(kind):
+        within = [
+            pa.chunked_array([chunk.keys for chunk in column.chunks], kind.key_type),
+            pa.chunked_array([chunk.items for chunk in column.chunks], kind.item_type),
+        ]
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        within = [pc.list_flatten(column)]
+    else:
+        yield column
+        return
+    for part in within:
+        yield from _parts(part)
+
+
+def _beyond_floats(values: Any) -> bool:
+    """Whether some are null, and others integers that a float does not hold."""
+    if not values.null_count or not (pa.types.is_int64(values.type) or pa.types.is_uint64(values.type)):
+        return False
+    ends = pc.min_max(values).as_py()
+    return ends["min"] is not None and (ends["min"] < -(2**53) or ends["max"] > 2**53)
 
 
 def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
@@ -253,11 +272,8 @@ def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
     kind = str(column.type)
     if written != kind and not (pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)):
         return None
-    if written != kind:
-        # It was not pandas who wrote it: as pyarrow makes it, if doubles hold its values.
-        ends = pc.min_max(column).as_py()
-        if ends["min"] is None or (ends["min"] >= -(2**53) and ends["max"] <= 2**53):
-            return None
-    if kind not in MASKED or kind.startswith("float"):
+    # If it was not pandas who wrote it: as pyarrow makes it, if doubles hold its values.
+    by_pyarrow = written != kind and not _beyond_floats(column)
+    if by_pyarrow or kind not in MASKED or kind.startswith("float"):
         return None
     return pd.api.types.pandas_dtype(MASKED[kind]).__from_arrow__(column)

@@ -2,10 +2,14 @@
 
 use std::fs::File;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use drumlin::{Error, Result};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Type;
+use parquet::schema::types::ColumnDescPtr;
 
 use super::input::{Batches, Input};
 use super::parquet_intervals as intervals;
@@ -27,11 +31,31 @@ struct Opened {
 }
 
 fn open(file: File) -> Result<Opened> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(invalid)?;
+    let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(invalid)?;
+    let metadata = match without_dictionaries_of_int96(&metadata) {
+        None => metadata,
+        Some(schema) => {
+            let options = ArrowReaderOptions::new().with_schema(schema);
+            ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).map_err(invalid)?
+        }
+    };
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let metadata = builder.metadata().file_metadata().key_value_metadata();
     let by_arrow = metadata.is_some_and(|pairs| pairs.iter().any(|pair| pair.key == ARROW_SCHEMA));
     let with_months = if by_arrow { None } else { intervals::with_months(builder.schema()) };
     Ok(Opened { builder, with_months })
+}
+
+/// The schema with the times themselves, if it has dictionaries of times that the file keeps as Int96: the reader makes only
+/// times of these. `None` if there are none.
+fn without_dictionaries_of_int96(metadata: &ArrowReaderMetadata) -> Option<SchemaRef> {
+    let is_int96 = |column: &ColumnDescPtr| column.physical_type() == Type::INT96;
+    let any = metadata.metadata().file_metadata().schema_descr().columns().iter().any(is_int96);
+    let times = |data_type: &DataType| match data_type {
+        DataType::Dictionary(_, values) if matches!(**values, DataType::Timestamp(..)) => Some((**values).clone()),
+        _ => None,
+    };
+    any.then(|| intervals::with(metadata.schema(), &times)).filter(|changed| changed != metadata.schema())
 }
 
 /// The schema of the file: the Arrow schema, if an Arrow writer stored it.

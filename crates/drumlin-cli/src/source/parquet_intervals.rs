@@ -15,44 +15,50 @@ use drumlin::{Error, Result};
 
 const NANOS: i64 = 1_000_000;
 
-/// A type with `to` in the place of intervals, at every depth.
-fn replaced(data_type: &DataType, to: IntervalUnit) -> DataType {
+/// A type with what `other` gives in the place of some types, at every depth.
+pub fn replaced(data_type: &DataType, other: &dyn Fn(&DataType) -> Option<DataType>) -> DataType {
     use DataType::*;
-    let within = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(replaced(field.data_type(), to)));
+    let within = |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(replaced(field.data_type(), other)));
     match data_type {
-        Interval(IntervalUnit::DayTime) => Interval(to),
+        found if let Some(instead) = other(found) => instead,
         List(field) => List(within(field)),
         LargeList(field) => LargeList(within(field)),
         FixedSizeList(field, size) => FixedSizeList(within(field), *size),
         Struct(fields) => Struct(fields.iter().map(within).collect()),
         Map(field, sorted) => Map(within(field), *sorted),
-        other => other.clone(),
+        same => same.clone(),
     }
 }
 
-fn with(schema: &Schema, to: IntervalUnit) -> SchemaRef {
+/// A schema whose types are [`replaced`].
+pub fn with(schema: &Schema, other: &dyn Fn(&DataType) -> Option<DataType>) -> SchemaRef {
     let fields = schema.fields().iter();
-    let fields = fields.map(|field| Field::clone(field).with_data_type(replaced(field.data_type(), to)));
+    let fields = fields.map(|field| Field::clone(field).with_data_type(replaced(field.data_type(), other)));
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// What is in the place of Parquet's intervals.
+fn intervals_as(to: IntervalUnit) -> impl Fn(&DataType) -> Option<DataType> {
+    move |data_type| (*data_type == DataType::Interval(IntervalUnit::DayTime)).then_some(DataType::Interval(to))
 }
 
 /// The columns that have intervals.
 pub fn places(schema: &Schema) -> Vec<usize> {
     let has = |at: &usize| {
         let data_type = schema.field(*at).data_type();
-        replaced(data_type, IntervalUnit::YearMonth) != *data_type
+        replaced(data_type, &intervals_as(IntervalUnit::YearMonth)) != *data_type
     };
     (0..schema.fields().len()).filter(has).collect()
 }
 
 /// The schema of the rows with whole intervals; `None` if there are none.
 pub fn with_months(schema: &Schema) -> Option<SchemaRef> {
-    (!places(schema).is_empty()).then(|| with(schema, IntervalUnit::MonthDayNano))
+    (!places(schema).is_empty()).then(|| with(schema, &intervals_as(IntervalUnit::MonthDayNano)))
 }
 
 /// The schema by which the months are read.
 pub fn months_alone(schema: &Schema) -> SchemaRef {
-    with(schema, IntervalUnit::YearMonth)
+    with(schema, &intervals_as(IntervalUnit::YearMonth))
 }
 
 /// `batch`, whose intervals have days and milliseconds, with the months of `months`.

@@ -83,8 +83,8 @@ pub struct State {
     views: Views,
     /// Tables with rows that must be settled.
     unsettled: OrdSet<TableId>,
-    /// Tables with recorded rewrites.
-    moved: OrdSet<TableId>,
+    /// The commits whose rewrites are recorded in tables, and these: the oldest is forgotten first.
+    moved: OrdSet<(Seq, TableId)>,
 }
 
 /// The part that is written with every catalog snapshot.
@@ -259,13 +259,14 @@ impl State {
         self.tables.same(&other.tables) || !other.tables.any_differs(&self.tables, differs).unwrap_or(true)
     }
 
-    /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read.
+    /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read. Costs as much as
+    /// there are of these.
     pub fn forget_moves(&mut self, oldest: Option<Seq>) {
-        for id in std::mem::take(&mut self.moved) {
-            if let Some(table) = self.tables.get_open_mut(id)
-                && Arc::make_mut(table).forget_moves(oldest)
-            {
-                self.moved.insert(id);
+        let done = |seq: Seq| oldest.is_none_or(|oldest| seq <= oldest);
+        while let Some((seq, id)) = self.moved.get_min().copied().filter(|(seq, _)| done(*seq)) {
+            self.moved.remove(&(seq, id));
+            if let Some(table) = self.tables.get_open_mut(id) {
+                Arc::make_mut(table).forget_moves(oldest);
             }
         }
     }

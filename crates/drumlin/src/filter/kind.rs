@@ -118,7 +118,7 @@ impl Kind {
                 let (floor, exact) = number.floor_float();
                 Ok(Placed::Key((i128::from(float_key(floor)), exact)))
             }
-            (Kind::Float, Literal::Text(text)) => match special_float(text) {
+            (Kind::Float, Literal::Text(text) | Literal::Double(text)) => match special_float(text) {
                 Some(value) => Ok(Placed::Key((i128::from(float_key(value)), true))),
                 None => mismatch(),
             },
@@ -137,7 +137,7 @@ impl Kind {
                 Some(moment) => Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
                 None => Err(format!("'{}' is not a time of day: expected 'HH:MM[:SS[.f]]'", clip(text))),
             },
-            (Kind::Duration { scale }, Literal::Text(text)) => match span::parse(text) {
+            (Kind::Duration { scale }, Literal::Text(text) | Literal::Interval(text)) => match span::parse(text) {
                 Some(nanos) => Ok(Placed::Key(Number::scaled(nanos, 9).floor(scale))),
                 None => Err(format!("'{}' is not a duration: {}", clip(text), span::EXPECTED)),
             },
@@ -162,12 +162,20 @@ impl Kind {
 }
 
 /// The floats that cannot be written as a number.
-fn special_float(text: &str) -> Option<f64> {
+pub fn special_float(text: &str) -> Option<f64> {
     match text.trim().to_ascii_lowercase().as_str() {
         "nan" => Some(f64::NAN),
         "inf" | "+inf" | "infinity" | "+infinity" => Some(f64::INFINITY),
         "-inf" | "-infinity" => Some(f64::NEG_INFINITY),
         _ => None,
+    }
+}
+
+/// What compares as a literal does with those that are no number.
+fn double(literal: &Literal) -> f64 {
+    match literal {
+        Literal::Double(text) => special_float(text).unwrap_or(f64::NAN),
+        _ => 0.0,
     }
 }
 
@@ -184,6 +192,10 @@ pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, Str
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }
         (Literal::Text(_), Literal::Moment(_)) => compare_literals(right, left).map(Ordering::reverse),
+        (Literal::Double(_), Literal::Double(_) | Literal::Number(_)) | (Literal::Number(_), Literal::Double(_)) => {
+            Ok(double(left).total_cmp(&double(right)))
+        }
+        (Literal::Interval(a), Literal::Interval(b)) => Ok(span::parse(a).cmp(&span::parse(b))),
         (Literal::Moment(a), Literal::Moment(b)) if (a.form == Form::Time) == (b.form == Form::Time) => {
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }

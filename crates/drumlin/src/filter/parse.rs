@@ -5,13 +5,17 @@
 
 use std::fmt::{self, Write as _};
 
-use sqlparser::ast::{BinaryOperator, DataType, Expr as Sql, TimezoneInfo, UnaryOperator, Value};
+use sqlparser::ast::{
+    BinaryOperator, DataType, Expr as Sql, Interval, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
+};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::kind::special_float;
 use super::moment::Moment;
 use super::names::{clip, quotes, written};
 use super::number::Number;
+use super::span;
 use super::syntax::{ArithmeticOp, CompareOp, Expr, Literal};
 use super::words::{DEPTH_MAX, FilterDialect, PARSER_DEPTH_MAX, check_tokens};
 use crate::base::{Error, Result};
@@ -93,7 +97,20 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
         Sql::Identifier(name) => Expr::Column(vec![name.value]),
         Sql::CompoundIdentifier(names) => Expr::Column(names.into_iter().map(|name| name.value).collect()),
         Sql::Value(value) => Expr::Literal(literal(value.value)?),
+        Sql::TypedString(typed) if matches!(typed.data_type, DataType::Double(_)) => {
+            Expr::Literal(double(typed.value.value)?)
+        }
         Sql::TypedString(typed) => Expr::Literal(moment(&typed.data_type, typed.value.value)?),
+        Sql::Interval(Interval {
+            value,
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        }) => Expr::Literal(interval(*value)?),
+        Sql::Interval(_) => {
+            return Err(Error::invalid("the units of an interval stand in its text, as in `interval '90 s'`"));
+        }
         Sql::UnaryOp { op: UnaryOperator::Not, expr } => Expr::Not(part(expr)?),
         // `+x` is `x`, but it counts as nesting.
         Sql::UnaryOp { op: UnaryOperator::Plus, expr } => return convert(*expr, depth + 1),
@@ -209,6 +226,25 @@ fn bytes_of_hex(text: &str) -> Result<Vec<u8>> {
         return Err(wrong());
     }
     text.as_bytes().chunks(2).map(|pair| Ok(digit(&pair[0])? << 4 | digit(&pair[1])?)).collect()
+}
+
+/// A float that no number is.
+fn double(value: Value) -> Result<Literal> {
+    match value {
+        Value::SingleQuotedString(text) if let Some(double) = special_float(&text) => {
+            Ok(Literal::Double(double.to_string().to_ascii_lowercase()))
+        }
+        other => Err(Error::invalid(format!("`double {}`: expected 'nan', 'inf' or '-inf'", clip(&other.to_string())))),
+    }
+}
+
+fn interval(value: Sql) -> Result<Literal> {
+    match value {
+        Sql::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) if span::parse(&text).is_some() => {
+            Ok(Literal::Interval(text))
+        }
+        other => Err(Error::invalid(format!("`interval {}`: {}", clip(&other.to_string()), span::EXPECTED))),
+    }
 }
 
 fn moment(kind: &DataType, value: Value) -> Result<Literal> {

@@ -66,6 +66,10 @@ pub enum Literal {
     Text(String),
     Binary(Vec<u8>),
     Moment(Moment),
+    /// A float that no number is, as in `double 'nan'`: its text. A text alone may be one, or a text.
+    Double(String),
+    /// A duration, as in `interval '90 s'`: its text. A text alone may be one, or a text.
+    Interval(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +299,8 @@ impl fmt::Display for Literal {
                 f.write_str("'")
             }
             Literal::Moment(moment) => moment.fmt(f),
+            Literal::Double(text) => write!(f, "double '{text}'"),
+            Literal::Interval(text) => write!(f, "interval '{text}'"),
         }
     }
 }

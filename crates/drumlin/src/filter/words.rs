@@ -55,7 +55,9 @@ impl Dialect for FilterDialect {
         if !quoted {
             match word.keyword {
                 Keyword::NOT | Keyword::NULL | Keyword::TRUE | Keyword::FALSE => return None,
-                Keyword::DATE | Keyword::TIME | Keyword::TIMESTAMP if matches!(next, Token::SingleQuotedString(_)) => {
+                Keyword::DATE | Keyword::TIME | Keyword::TIMESTAMP | Keyword::DOUBLE | Keyword::INTERVAL
+                    if matches!(next, Token::SingleQuotedString(_)) =>
+                {
                     return None;
                 }
                 Keyword::TIMESTAMP | Keyword::TIME if matches!(next, Token::Word(next) if matches!(next.keyword, Keyword::WITH | Keyword::WITHOUT)) =>

@@ -13,7 +13,6 @@ use arrow::datatypes::{
     ArrowNativeType, DataType, Decimal128Type, Decimal256Type, IntervalDayTimeType, IntervalMonthDayNanoType,
     IntervalUnit,
 };
-use arrow::util::bit_iterator::BitSliceIterator;
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
@@ -60,18 +59,34 @@ impl RowDigest {
     /// them; texts, lists and the like take 8 bytes a row.
     pub fn add(&mut self, array: &ArrayRef, keep: Option<&BooleanBuffer>) {
         let values = Values::of(array);
-        match keep {
-            None => self.add_rows(&values, 0..array.len()),
-            Some(keep) => BitSliceIterator::new(keep.values(), keep.offset(), keep.len())
-                .for_each(|(start, end)| self.add_rows(&values, start..end)),
+        let Some(keep) = keep else { return self.add_rows(&values, &Rows::All(0..array.len())) };
+        for (at, kept) in keep.bit_chunks().iter_padded().enumerate() {
+            let first = at * 64;
+            match kept {
+                0 => {}
+                u64::MAX => self.add_rows(&values, &Rows::All(first..first + 64)),
+                kept => self.add_rows(&values, &Rows::Some { first, kept }),
+            }
         }
     }
 
-    fn add_rows(&mut self, values: &Values, rows: Range<usize>) {
-        let n = rows.len() as u64;
+    fn add_rows(&mut self, values: &Values, rows: &Rows) {
         self.sum = self.sum.wrapping_add(values.sum(rows, self.rows));
-        self.rows += n;
+        self.rows += match rows {
+            Rows::All(rows) => rows.len() as u64,
+            Rows::Some { kept, .. } => u64::from(kept.count_ones()),
+        };
     }
+}
+
+/// Rows of a piece.
+enum Rows {
+    All(Range<usize>),
+    /// Those whose bits are set in `kept`, from `first` on.
+    Some {
+        first: usize,
+        kept: u64,
+    },
 }
 
 /// The hash of a value at a place. The shift makes it no sum of both.
@@ -102,6 +117,15 @@ fn of_wide(value: i128) -> u64 {
 
 /// The values of a column, ready to be hashed.
 enum Values {
+    Numbers(Numbers),
+    /// Keys, and the hashes of what they stand for.
+    Keys(Numbers, Vec<u64>),
+    /// Hashes of all rows.
+    Hashed(Vec<u64>),
+}
+
+/// Numbers of a machine type; floats by their bits.
+enum Numbers {
     I8(ScalarBuffer<i8>, Option<NullBuffer>),
     I16(ScalarBuffer<i16>, Option<NullBuffer>),
     I32(ScalarBuffer<i32>, Option<NullBuffer>),
@@ -109,42 +133,64 @@ enum Values {
     U16(ScalarBuffer<u16>, Option<NullBuffer>),
     U32(ScalarBuffer<u32>, Option<NullBuffer>),
     U64(ScalarBuffer<u64>, Option<NullBuffer>),
-    /// Hashes of all rows.
-    Hashed(Vec<u64>),
 }
 
 /// The sum of the hashes of some rows, the first of which comes after `before` others.
 #[inline]
-fn sum_of<T: Copy>(
-    values: &[T],
-    nulls: Option<&NullBuffer>,
-    rows: Range<usize>,
-    before: u64,
-    hash: impl Fn(T) -> u64,
-) -> u64 {
-    let places = before..;
-    match nulls.filter(|nulls| nulls.null_count() > 0) {
-        None => {
-            let hashes = values[rows].iter().zip(places).map(|(value, place)| at_place(hash(*value), place));
+fn sum_of<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: &Rows, before: u64, hash: impl Fn(T) -> u64) -> u64 {
+    let hash_at = |row: usize, value: T| match nulls {
+        Some(nulls) if nulls.is_null(row) => NULL,
+        _ => hash(value),
+    };
+    match rows {
+        Rows::All(rows) if nulls.is_none() => {
+            let hashes = values[rows.clone()].iter().zip(before..).map(|(value, place)| at_place(hash(*value), place));
             hashes.fold(0, u64::wrapping_add)
         }
-        Some(nulls) => {
-            let hashes = rows
-                .zip(places)
-                .map(|(row, place)| at_place(if nulls.is_valid(row) { hash(values[row]) } else { NULL }, place));
+        Rows::All(rows) => {
+            let hashes = rows.clone().zip(before..).map(|(row, place)| at_place(hash_at(row, values[row]), place));
             hashes.fold(0, u64::wrapping_add)
+        }
+        // Of few rows beside each other: without a branch for each.
+        Rows::Some { first, kept } => {
+            let (mut sum, mut place) = (0u64, before);
+            let last = 64 - kept.leading_zeros() as usize;
+            for (bit, value) in values[*first..first + last].iter().enumerate() {
+                let is_kept = kept >> bit & 1;
+                sum = sum.wrapping_add(at_place(hash_at(first + bit, *value), place) & is_kept.wrapping_neg());
+                place += is_kept;
+            }
+            sum
         }
     }
 }
 
 impl Values {
     fn of(array: &ArrayRef) -> Self {
-        Self::of_numbers(array).unwrap_or_else(|| Self::Hashed(hashes(array)))
+        if let Some(numbers) = Numbers::of(array) {
+            return Self::Numbers(numbers);
+        }
+        if let Some(dictionary) = array.as_any_dictionary_opt()
+            && let Some(keys) = Numbers::of(dictionary.keys())
+        {
+            return Self::Keys(keys, hashes(dictionary.values()));
+        }
+        Self::Hashed(hashes(array))
     }
 
-    /// Those of a column whose values are single numbers of a machine type; floats by their bits.
-    fn of_numbers(array: &ArrayRef) -> Option<Self> {
-        fn numbers<T: ArrowNativeType>(array: &ArrayRef) -> ScalarBuffer<T> {
+    fn sum(&self, rows: &Rows, before: u64) -> u64 {
+        match self {
+            Self::Numbers(numbers) => numbers.sum(rows, before, |number| number),
+            Self::Keys(keys, hashes) => keys.sum(rows, before, |key| hashes.get(key as usize).copied().unwrap_or(NULL)),
+            Self::Hashed(hashes) => sum_of(hashes, None, rows, before, |hash| hash),
+        }
+    }
+}
+
+impl Numbers {
+    /// Those of a column whose values are single numbers.
+    fn of(array: &dyn Array) -> Option<Self> {
+        fn numbers<T: ArrowNativeType>(array: &dyn Array) -> ScalarBuffer<T> {
             let data = array.to_data();
             ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len())
         }
@@ -160,16 +206,15 @@ impl Values {
         })
     }
 
-    fn sum(&self, rows: Range<usize>, before: u64) -> u64 {
+    fn sum(&self, rows: &Rows, before: u64, hash: impl Fn(u64) -> u64) -> u64 {
         match self {
-            Self::I8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
-            Self::I16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
-            Self::I32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| i64::from(v) as u64),
-            Self::U8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
-            Self::U16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
-            Self::U32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, u64::from),
-            Self::U64(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| v),
-            Self::Hashed(hashes) => sum_of(hashes, None, rows, before, |hash| hash),
+            Self::I8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(i64::from(v) as u64)),
+            Self::I16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(i64::from(v) as u64)),
+            Self::I32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(i64::from(v) as u64)),
+            Self::U8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(u64::from(v))),
+            Self::U16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(u64::from(v))),
+            Self::U32(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(u64::from(v))),
+            Self::U64(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, &hash),
         }
     }
 
@@ -183,7 +228,6 @@ impl Values {
             Self::U16(values, _) => values.iter().map(|v| u64::from(*v)).collect(),
             Self::U32(values, _) => values.iter().map(|v| u64::from(*v)).collect(),
             Self::U64(values, _) => values.to_vec(),
-            Self::Hashed(hashes) => hashes,
         }
     }
 }
@@ -243,8 +287,8 @@ fn hashes(array: &ArrayRef) -> Vec<u64> {
         }
         DataType::ListView(_) => of_views(array.as_list_view::<i32>()),
         DataType::LargeListView(_) => of_views(array.as_list_view::<i64>()),
-        _ => match Values::of_numbers(array) {
-            Some(values) => values.hashes(),
+        _ => match Numbers::of(array) {
+            Some(numbers) => numbers.hashes(),
             // A column of the null type; there are no others, see table/schema.rs.
             None => vec![NULL; array.len()],
         },

@@ -87,27 +87,26 @@ pub(super) fn write_catalog(
     Ok((base, Catalog { base, index, state }, packed))
 }
 
-/// Writes a new object. After a put without an answer, what is stored shows whether it was done: the same bytes from
-/// another process are as good.
+/// Writes a new object. If one is there, or after a put without an answer, what is stored shows whether it was done: the same
+/// bytes from another process, or from a checkpoint that could not name them, are as good.
 fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Bytes]) -> Result<()> {
     /// How often a put that is not throttled is tried.
     const ATTEMPTS: usize = 4;
-    let (mut doubtful, mut patience, mut attempt) = (false, Patience::new(retry), 0);
+    let (mut patience, mut attempt) = (Patience::new(retry), 0);
     loop {
         let failure = match storage.put(name, parts, WriteMode::Create) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists && !doubtful => return Err(e),
             Err(e) => e,
             done => return done,
         };
-        let fleeting = [ErrorKind::AlreadyExists, ErrorKind::Unavailable, ErrorKind::InDoubt];
+        let there = failure.kind() == ErrorKind::AlreadyExists;
+        let fleeting = there || [ErrorKind::Unavailable, ErrorKind::InDoubt].contains(&failure.kind());
         attempt += usize::from(!failure.is_throttled());
-        if !fleeting.contains(&failure.kind()) || attempt == ATTEMPTS || !patience.pause(env)? {
+        if !fleeting || attempt == ATTEMPTS || !there && !patience.pause(env)? {
             return Err(failure);
         }
         if failure.is_throttled() {
             continue;
         }
-        doubtful = true;
         match storage.get(name) {
             Ok(there) if is_whole(&there, parts) => return Ok(()),
             Ok(_) => return Err(Error::already_exists(format!("{name} was written by another process"))),

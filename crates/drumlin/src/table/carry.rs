@@ -59,10 +59,13 @@ impl Table {
         next.moved.0.push_back(Arc::new(Moved { seq, version, inputs, outputs, order: Order::Kept }));
     }
 
-    /// Forgets rewrites that are no longer needed, given that no state before `oldest` is being read; returns whether
-    /// any are left.
-    pub fn forget_moves(&mut self, oldest: Option<Seq>) -> bool {
+    /// Forgets rewrites that are no longer needed, given that no state before `oldest` is being read.
+    pub fn forget_moves(&mut self, oldest: Option<Seq>) {
         self.moved.0.retain(|moved| oldest.is_some_and(|oldest| moved.seq > oldest));
+    }
+
+    /// Whether rewrites are recorded.
+    pub fn has_moves(&self) -> bool {
         !self.moved.0.is_empty()
     }
 

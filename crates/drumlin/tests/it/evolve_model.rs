@@ -408,9 +408,10 @@ pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
 /// What is shown after the rows of a frame were brought in; `None` if they do not fit.
 pub fn brought(now: &Shown, keyed: bool, sorted: bool, frame: &Frame, evolves: bool) -> Option<Shown> {
     let mut shown = now.clone();
-    for (at, (name, kind, _)) in shown.columns.iter_mut().enumerate() {
+    for (at, (name, kind, default)) in shown.columns.iter_mut().enumerate() {
         match frame.columns.iter().find(|(came, _)| came == name) {
-            None if !evolves => return None,
+            // Its columns decide, whether it has rows or not.
+            None if !evolves || shown.not_null.contains(name) && default.is_none() => return None,
             None => {}
             Some((_, came)) if *kind == Kind::Null => *kind = *came,
             Some((_, came)) if at > 0 && evolves && came.takes(*kind) && *kind == Kind::Narrow => *kind = *came,

@@ -1,6 +1,6 @@
 //! What the model of tables that change does, done by the store, and whether the two agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, SchemaRef};
@@ -150,6 +150,7 @@ fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::R
     let expected_rows: Vec<Vec<String>> = shown.rows.iter().map(text).collect();
     let what = format!("{path} as of {as_of:?}");
     let (columns, rows) = read(store, path, as_of.clone()).map_err(|e| format!("{what}: {e}"))?;
+    constrains(store, path, &as_of, shown)?;
     if columns != expected_columns || rows != expected_rows {
         return Err(format!("{what}: {columns:?} {rows:?}, expected {expected_columns:?} {expected_rows:?}"));
     }
@@ -167,6 +168,22 @@ fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::R
         }
     }
     Ok(())
+}
+
+/// Checks that the constraints are those of the model; the error is the difference.
+pub fn constrains(store: &Store, path: &str, as_of: &AsOf, shown: &Shown) -> std::result::Result<(), String> {
+    let found = store.table(path).constraints(as_of).map_err(|e| format!("{path}: {e}"))?;
+    let checks: BTreeSet<&String> = found.checks.iter().map(|(name, _)| name).collect();
+    // The key takes no nulls, either.
+    let not_null = |name: &&String| Some(*name) != shown.columns.first().map(|(key, ..)| key);
+    let defaults: Vec<(&String, String)> =
+        found.defaults.iter().map(|(name, value)| (name, array_value_to_string(value, 0).unwrap())).collect();
+    let expected = shown.columns.iter().filter_map(|(name, kind, value)| Some((name, kind.shown(Some((*value)?)))));
+    let same = checks == shown.checks.keys().collect()
+        && found.not_null.iter().filter(not_null).collect::<BTreeSet<_>>()
+            == shown.not_null.iter().filter(not_null).collect()
+        && defaults == expected.collect::<Vec<_>>();
+    if same { Ok(()) } else { Err(format!("{path} as of {as_of:?} has {found:?}, not those of {shown:?}")) }
 }
 
 /// Checks that the store agrees with the model; the error is the difference.

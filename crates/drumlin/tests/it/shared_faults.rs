@@ -351,6 +351,32 @@ pub fn out_of_reach() -> Outcome {
     settled(&store, &bucket)
 }
 
+/// What a checkpoint could not name in the root, the next one names: the log is as short as without the failure.
+#[test]
+fn a_snapshot_that_could_not_be_named_is_named_by_the_next_checkpoint() {
+    let log_of = |refused: usize| {
+        let (bucket, clock) = (SimBucket::new(), clock());
+        let client = bucket.client();
+        let store = open(&client, &clock).unwrap();
+        for n in 0..20 {
+            store.tree().put("n", Payload::from(n)).unwrap();
+        }
+        let mut left = refused;
+        client.plan(move |op, _| {
+            let refuses = op == BucketOp::PutIf && left > 0;
+            left -= usize::from(refuses);
+            refuses.then_some(BucketFault::Refused)
+        });
+        let first = store.checkpoint(&Default::default());
+        client.heal();
+        assert_eq!(first.is_err(), refused > 0, "{first:?}");
+        store.checkpoint(&Default::default()).unwrap();
+        settled(&store, &bucket).unwrap();
+        store.stat().unwrap().log_bytes
+    };
+    assert_eq!(log_of(100), log_of(0));
+}
+
 /// A clock that is years off, or steps back, changes only times.
 pub fn clocks_that_disagree() -> Outcome {
     let bucket = SimBucket::new();

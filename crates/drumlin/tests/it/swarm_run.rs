@@ -344,22 +344,10 @@ pub fn compare(store: &Store, model: &mut Model, extent: Extent) -> Checked {
     if count != model.nodes { Err(format!("transactions: {count}, expected {}", model.nodes)) } else { Ok(()) }
 }
 
-/// Checks that the constraints are those of the model.
-fn constrains(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> Checked {
-    let found = store.table(path).constraints(&as_of).map_err(|e| format!("{path}: {e}"))?;
-    let checks: Vec<&String> = found.checks.iter().map(|(name, _)| name).collect();
-    // The key takes no nulls, either.
-    let not_null = |name: &&String| Some(*name) != shown.columns.first().map(|(key, ..)| key);
-    let same = checks.into_iter().collect::<BTreeSet<_>>() == shown.checks.keys().collect()
-        && found.not_null.iter().filter(not_null).collect::<BTreeSet<_>>()
-            == shown.not_null.iter().filter(not_null).collect();
-    if same { Ok(()) } else { Err(format!("{path}, {as_of:?} has {found:?}, not those of {shown:?}")) }
-}
-
 fn newest(store: &Store, path: &str, table: &mut Table) -> Checked {
     let shown = |shown: &mut Shown| {
         shows(store, path, AsOf::Newest, shown, table.unordered)?;
-        constrains(store, path, AsOf::Newest, shown)
+        evolve_run::constrains(store, path, &AsOf::Newest, shown)
     };
     let found = shown(&mut table.now);
     if let (Err(_), Some(mut instead)) = (&found, table.instead.take()) {
@@ -410,7 +398,7 @@ fn versions(store: &Store, path: &str, table: &mut Table, keep: Option<u64>, all
                 let mut steps = table.steps.iter().cloned().enumerate().take(before).rev();
                 let fits = steps.find_map(|(at, mut step)| {
                     shows(store, path, as_of.clone(), &mut step, table.unordered).ok()?;
-                    constrains(store, path, as_of.clone(), &step).ok()?;
+                    evolve_run::constrains(store, path, &as_of, &step).ok()?;
                     Some((at, step))
                 });
                 let Some((at, step)) = fits else {

@@ -345,3 +345,69 @@ fn rewrites_may_be_taken_on_trust() {
         assert_eq!(read(&store, "t", AsOf::Newest).unwrap().len(), 200);
     }
 }
+
+/// A commit beside an open reader looks at no table whose rewrites the reader may still ask for.
+#[test]
+fn forgetting_moves_costs_what_is_forgotten() {
+    use drumlin::base::{BlockId, Seq, SessionId, TableId};
+    use drumlin::block::Address;
+    use drumlin::catalog::{Effect, Path, State, TransactionRecord};
+    use drumlin::table::{
+        ALIVE, GroupId, NewGroup, Rewrite, RewrittenGroup, Run, StoredSchema, Table, TableChange, TableSpec,
+        VersionKind,
+    };
+    const TABLES: u64 = 200;
+    let block = BlockId { session: SessionId(1), number: 0 };
+    let mut offset = 16;
+    let mut address = || {
+        offset += 80;
+        Address { block, offset, segment_bytes: 64, directory_bytes: 16, checksum: 0 }
+    };
+    let mut state = State::default();
+    let apply = |state: &mut State, seq: u64, effects: Vec<Effect>| {
+        state.apply(&TransactionRecord { effects }, Seq(seq), Timestamp(seq as i64)).unwrap();
+    };
+    let mut made = vec![
+        Effect::OpenSession { session: SessionId(1), fence: false },
+        Effect::AddBlocks { blocks: vec![(block, 1 << 20)] },
+    ];
+    for table in 1..=TABLES {
+        let path = Path::new(&format!("t{table}")).unwrap();
+        let spec = TableSpec { sort: Vec::new(), keyed: false };
+        let schema = Some(StoredSchema::new(batch(&[]).schema()).unwrap());
+        let change = TableChange {
+            schema,
+            groups: vec![NewGroup { address: address(), rows: 5, dead: None }],
+            ..TableChange::new(VersionKind::Write)
+        };
+        made.push(Effect::CreateTable { path, table: TableId(table), spec });
+        made.push(Effect::ChangeTable { table: TableId(table), change });
+    }
+    apply(&mut state, 1, made);
+    // All are rewritten by commit 2, every other one by commit 3 too.
+    let mut rewrite = |table: u64, input: u64| {
+        let runs = vec![Run { rows: 5, born: Version(0), died: ALIVE }];
+        let output =
+            RewrittenGroup { address: address(), rows: 5, schema: 0, runs, deletions: Vec::new(), ordered: false };
+        let rewrite = Rewrite { inputs: vec![GroupId(input)], outputs: vec![output] };
+        Effect::RewriteTable { table: TableId(table), rewrite }
+    };
+    let all: Vec<Effect> = (1..=TABLES).map(|table| rewrite(table, 0)).collect();
+    let some: Vec<Effect> = (1..=TABLES).step_by(2).map(|table| rewrite(table, 1)).collect();
+    apply(&mut state, 2, all);
+    apply(&mut state, 3, some);
+    let tables = |state: &State| -> Vec<Arc<Table>> { state.tables().map(Result::unwrap).collect() };
+    let mut then = tables(&state);
+    for (oldest, changed, left) in
+        [(Some(1), 0, TABLES), (Some(2), TABLES, TABLES / 2), (Some(2), 0, TABLES / 2), (None, TABLES / 2, 0)]
+    {
+        // As a commit does: of a copy, so that a table that it touches is another one.
+        let mut next = state.clone();
+        next.forget_moves(oldest.map(Seq));
+        let now = tables(&next);
+        let touched = now.iter().zip(&then).filter(|(now, then)| !Arc::ptr_eq(now, then)).count() as u64;
+        let moved = now.iter().filter(|table| table.has_moves()).count() as u64;
+        assert_eq!((touched, moved), (changed, left), "no reader of a state before {oldest:?}");
+        (state, then) = (next, now);
+    }
+}

@@ -31,7 +31,7 @@ impl State {
         for id in tables {
             let (next, own, below) = self.get(*id)?.shrunk(groups, seq)?;
             self.tables.put(next)?;
-            self.moved.insert(*id);
+            self.moved.insert((seq, *id));
             records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             released.extend(below);
         }

@@ -57,7 +57,8 @@ impl State {
     /// The same state, with the tables that are as they were in `written` in the pages that were written of it.
     #[must_use]
     pub fn with_pages(&self, written: &State, pages: &Arc<Packed>) -> Self {
-        let needed = |id: TableId| self.moved.contains(&id) || self.unsettled.contains(&id);
+        let has_moves = |id: TableId| self.open_table(id).is_some_and(|table| table.has_moves());
+        let needed = |id: TableId| has_moves(id) || self.unsettled.contains(&id);
         Self { tables: self.tables.packed_as(&written.tables, pages, needed), ..self.clone() }
     }
 
