@@ -117,9 +117,10 @@ def test_pyarrow(tables: dict[str, Data]) -> None:
 
 
 def test_datafusion(tables: dict[str, Data]) -> None:
-    over_sets, in_memory = datafusion.SessionContext(), datafusion.SessionContext()
+    over_sets, over_pyarrow, in_memory = (datafusion.SessionContext() for _ in range(3))
     for name, data in tables.items():
         over_sets.register_dataset(name, data.dataset)
+        over_pyarrow.register_dataset(name, pads.dataset(data.memory))
         in_memory.register_record_batches(name, [data.memory.to_batches()])
     refused = 0
     for seed, _, plan in plans("DataFusion", tables):
@@ -127,6 +128,9 @@ def test_datafusion(tables: dict[str, Data]) -> None:
         text = text.replace("as blob", "as bytea").replace("timestamptz '", "timestamp '")
         wanted = answer(lambda: pa.table(in_memory.sql(text)), in_order=False)
         got = answer(lambda: pa.table(over_sets.sql(text)), in_order=False)
+        if isinstance(got, str) and answer(lambda: pa.table(over_pyarrow.sql(text)), in_order=False) == got:
+            # It fails before it asks a data set: to say of a part of a filter that it is true for no row.
+            wanted = got
         refused += isinstance(wanted, str)
         check(seed, plan, text, got, wanted)
     assert refused <= PLANS / 16
