@@ -103,7 +103,8 @@ pub struct Options {
     /// cannot be recovered afterwards, and nobody else may have the store open. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
     /// Whether rows that replace others (in a checkpoint, an update, a purge) are decoded again and compared with these before a
-    /// commit puts them in their place. Default: they are; it takes up to a tenth of a checkpoint.
+    /// commit puts them in their place. Default: they are; it takes a twentieth more of the processor where rows are encoded
+    /// again, and up to two thirds more where a vacuum moves them as they are encoded.
     pub verify_rewrites: bool,
     /// How the rows of tables are compressed that are made here, unless they say. Default: balanced.
     pub compression: Compression,
