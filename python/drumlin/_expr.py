@@ -272,7 +272,7 @@ def literal(value: Any, place: str) -> Expr:
         case other:
             raise TypeError(
                 f"{place} ...: a {type(other).__name__} is not a value of the filter language "
-                "(bool, int, float, Decimal, str, bytes, date, datetime, time without zone, timedelta)"
+                "(bool, int, float, Decimal, str, bytes, UUID, date, datetime, time without zone, timedelta)"
             )
     return Expr(text, _Binding.UNARY if text.startswith("-") else _Binding.ATOM)
 
@@ -297,6 +297,8 @@ def _plain(value: Any) -> Any:
         case "numpy", "timedelta64":
             nanos = value.astype("timedelta64[ns]")
             return None if str(nanos) == "NaT" else Expr(f"interval '{int(nanos.astype('int64'))} ns'", _Binding.ATOM)
+        case "uuid", "UUID":
+            return value.bytes
         case "numpy", _ if hasattr(value, "item"):
             return value.item()
         case _:

@@ -421,7 +421,7 @@ impl Lookup {
         }
         let row = PyDict::new(py);
         for (field, column) in self.rows.schema().fields().iter().zip(self.rows.columns()) {
-            row.set_item(field.name(), to_python(py, column, at)?)?;
+            row.set_item(field.name(), to_python(py, field, column, at)?)?;
         }
         Ok(Some(row))
     }

@@ -2,9 +2,9 @@
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit, UInt8Type, UInt16Type,
-    UInt32Type, UInt64Type,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use drumlin::Error;
 use pyo3::prelude::*;
@@ -14,8 +14,11 @@ use pyo3::{IntoPyObjectExt, intern};
 use crate::errors::raise;
 use crate::value::{DAY_SECONDS, EPOCH_ORDINAL, exactly, in_unit, nanoseconds};
 
-/// A value of a column.
-pub fn to_python<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
+/// The extension type of UUIDs.
+const UUID: &str = "arrow.uuid";
+
+/// A value of the column `field`.
+pub fn to_python<'py>(py: Python<'py>, field: &Field, array: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if array.is_null(row) {
         return Ok(py.None().into_bound(py));
     }
@@ -44,7 +47,10 @@ pub fn to_python<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResul
         DataType::Binary => Ok(PyBytes::new(py, array.as_binary::<i32>().value(row)).into_any()),
         DataType::LargeBinary => Ok(PyBytes::new(py, array.as_binary::<i64>().value(row)).into_any()),
         DataType::BinaryView => Ok(PyBytes::new(py, array.as_binary_view().value(row)).into_any()),
-        DataType::FixedSizeBinary(_) => Ok(PyBytes::new(py, array.as_fixed_size_binary().value(row)).into_any()),
+        DataType::FixedSizeBinary(_) => {
+            let bytes = PyBytes::new(py, array.as_fixed_size_binary().value(row)).into_any();
+            if field.extension_type_name() == Some(UUID) { uuid(py, bytes) } else { Ok(bytes) }
+        }
         DataType::Date32 => date(py, number(array, row)?),
         DataType::Date64 => {
             let (millis, day) = (number(array, row)?, DAY_SECONDS * 1000);
@@ -74,27 +80,27 @@ pub fn to_python<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResul
         DataType::Dictionary(..) => {
             let one = array.slice(row, 1);
             let dictionary = one.as_any_dictionary();
-            to_python(py, dictionary.values(), dictionary.normalized_keys()[0])
+            to_python(py, field, dictionary.values(), dictionary.normalized_keys()[0])
         }
-        DataType::List(_) => list(py, &*array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => list(py, &*array.as_list::<i64>().value(row)),
-        DataType::ListView(_) => list(py, &*array.as_list_view::<i32>().value(row)),
-        DataType::LargeListView(_) => list(py, &*array.as_list_view::<i64>().value(row)),
-        DataType::FixedSizeList(..) => list(py, &*array.as_fixed_size_list().value(row)),
+        DataType::List(item) => list(py, item, &*array.as_list::<i32>().value(row)),
+        DataType::LargeList(item) => list(py, item, &*array.as_list::<i64>().value(row)),
+        DataType::ListView(item) => list(py, item, &*array.as_list_view::<i32>().value(row)),
+        DataType::LargeListView(item) => list(py, item, &*array.as_list_view::<i64>().value(row)),
+        DataType::FixedSizeList(item, _) => list(py, item, &*array.as_fixed_size_list().value(row)),
         DataType::Struct(fields) => {
             let dict = PyDict::new(py);
             for (field, column) in fields.iter().zip(array.as_struct().columns()) {
                 if dict.contains(field.name())? {
                     return Err(no_form(&format!("a value with two fields called '{}'", field.name())));
                 }
-                dict.set_item(field.name(), to_python(py, column, row)?)?;
+                dict.set_item(field.name(), to_python(py, field, column, row)?)?;
             }
             Ok(dict.into_any())
         }
         DataType::Map(..) => {
             let entries = array.as_map().value(row);
             let entry = |at: usize| -> PyResult<Bound<'py, PyTuple>> {
-                let part = |column: usize| to_python(py, entries.column(column), at);
+                let part = |column: usize| to_python(py, &entries.fields()[column], entries.column(column), at);
                 PyTuple::new(py, [part(0)?, part(1)?])
             };
             Ok(PyList::new(py, (0..entries.len()).map(entry).collect::<PyResult<Vec<_>>>()?)?.into_any())
@@ -103,9 +109,15 @@ pub fn to_python<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResul
     }
 }
 
-fn list<'py>(py: Python<'py>, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
-    let items = (0..items.len()).map(|at| to_python(py, items, at)).collect::<PyResult<Vec<_>>>()?;
+fn list<'py>(py: Python<'py>, item: &Field, items: &dyn Array) -> PyResult<Bound<'py, PyAny>> {
+    let items = (0..items.len()).map(|at| to_python(py, item, items, at)).collect::<PyResult<Vec<_>>>()?;
     Ok(PyList::new(py, items)?.into_any())
+}
+
+fn uuid<'py>(py: Python<'py>, bytes: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let named = PyDict::new(py);
+    named.set_item("bytes", bytes)?;
+    py.import(intern!(py, "uuid"))?.getattr(intern!(py, "UUID"))?.call((), Some(&named))
 }
 
 /// The number that represents a date or time.

@@ -1,7 +1,8 @@
 //! One table, in a store or in a transaction.
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
+use arrow::datatypes::Field;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -407,10 +408,13 @@ impl Table {
     /// Checks, columns that take no nulls, and defaults.
     fn constraints<'py>(&self, py: Python<'py>, as_of: Option<When>) -> PyResult<GivenConstraints<'py>> {
         let when = crate::options::as_of(as_of);
-        let ConstraintsInfo { checks, not_null, defaults } = detached(py, || self.core.constraints(&when))?;
+        let read = || Ok((self.core.constraints(&when)?, self.core.schema(&when)?));
+        let (ConstraintsInfo { checks, not_null, defaults }, schema) = detached(py, read)?;
         let values = PyDict::new(py);
         for (name, value) in defaults {
-            values.set_item(name, to_python(py, &value, 0)?)?;
+            let plain = Field::new(&name, value.data_type().clone(), true);
+            let field = schema.field_with_name(&name).unwrap_or(&plain);
+            values.set_item(&name, to_python(py, field, &value, 0)?)?;
         }
         Ok((checks, not_null, values))
     }

@@ -73,7 +73,7 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
         }
         DataType::FixedSizeBinary(size) => {
             let fits = |bytes: &PyBackedBytes| i32::try_from(bytes.len()) == Ok(*size);
-            let bytes = |value: &Bound<'_, PyAny>| value.extract::<PyBackedBytes>().ok().filter(fits);
+            let bytes = |value: &Bound<'_, PyAny>| bytes_of(value)?.extract::<PyBackedBytes>().ok().filter(fits);
             let bytes = column.each(&format!("{size} bytes"), bytes)?;
             let bytes = bytes.iter().map(|bytes| bytes.as_deref());
             Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(bytes, *size).map_err(arrow_error)?)
@@ -328,6 +328,13 @@ pub fn nanoseconds(unit: TimeUnit) -> i128 {
         TimeUnit::Microsecond => 1_000,
         TimeUnit::Nanosecond => 1,
     }
+}
+
+/// The value itself, or the bytes of a UUID.
+fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let class = value.get_type();
+    let is_uuid = class.name().is_ok_and(|name| name == "UUID") && class.module().is_ok_and(|module| module == "uuid");
+    if is_uuid { value.getattr(intern!(value.py(), "bytes")).ok() } else { Some(value.clone()) }
 }
 
 fn in_whole(unit: TimeUnit) -> &'static str {

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -15,7 +15,7 @@ use drumlin::{Error, Result};
 
 use super::csv_types::Seen;
 use super::form::{Origin, TextForm, check_encoding, misfit, names, not_utf8};
-use super::text::{can_hold, convert};
+use super::text::{can_hold, convert, convert_inferred};
 
 const BATCH_ROWS: usize = 16_384;
 const BUFFER_BYTES: usize = 1 << 18;
@@ -87,6 +87,15 @@ impl<R: Read> Read for Kept<'_, R> {
 struct Column {
     wanted: Field,
     origin: Origin,
+}
+
+impl Column {
+    fn convert(&self, texts: &StringArray) -> Result<ArrayRef> {
+        match self.origin {
+            Origin::Sample(_) | Origin::All => convert_inferred(texts, self.wanted.data_type()),
+            Origin::Table | Origin::Told => convert(texts, self.wanted.data_type()),
+        }
+    }
 }
 
 /// The rows of `bytes`, whose own schema is `own`, in the types that `target` has for its columns. Without a header the
@@ -172,9 +181,9 @@ impl<R: Read> Rows<R> {
             Err(error) => return Err(self.explained(error)),
         };
         let Some(batch) = batch else { return Ok(None) };
-        let columns = batch.columns().iter().zip(self.wanted.fields());
+        let columns = batch.columns().iter().zip(&self.columns);
         let columns: Result<Vec<ArrayRef>> =
-            columns.map(|(column, field)| convert(column.as_string::<i32>(), field.data_type())).collect();
+            columns.map(|(texts, column)| column.convert(texts.as_string::<i32>())).collect();
         match columns {
             Ok(columns) => Ok(Some(RecordBatch::try_new(self.wanted.clone(), columns)?)),
             Err(error) => Err(self.explained(ArrowError::ParseError(error.message().to_owned()))),
@@ -249,7 +258,7 @@ impl<R: Read> Rows<R> {
             let row = row.map_err(|e| self.uneven(line, e))?;
             for (at, column) in self.columns.iter().enumerate() {
                 let value = row.column(at).as_string::<i32>();
-                if let Err(reason) = convert(value, column.wanted.data_type()) {
+                if let Err(reason) = column.convert(value) {
                     let value = if value.is_null(0) { "" } else { value.value(0) };
                     return Err(misfit(line, &column.wanted, value, reason.message(), column.origin));
                 }

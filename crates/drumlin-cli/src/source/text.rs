@@ -17,6 +17,7 @@ use crate::text_form::printable_type;
 const TOO_FINE: Reason = "has more fractional digits than";
 const NOT_A_DAY: Reason = "has a time of day, which does not fit";
 const ZONE: Reason = "has a time zone, which would be lost in";
+const NO_ZONE: Reason = "has no time zone, as those have that became";
 
 /// Whether text can hold values of a type.
 pub fn can_hold(data_type: &DataType) -> bool {
@@ -54,11 +55,12 @@ pub fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
         Float16 => return numbers::<Float16Type>(texts, float16),
         Float32 => return numbers::<Float32Type>(texts, float32),
         Float64 => return numbers::<Float64Type>(texts, float64),
+        // Arrow takes a 60th second for the one before it, or for the first of the next minute.
         Timestamp(unit, zone) => each(texts, |text| match zone {
+            _ if text.contains(":60") => Err(INVALID),
             None if is_zoned(text) => Err(ZONE),
             _ => fits(fraction(text) <= digits(*unit), TOO_FINE),
         })?,
-        // Arrow takes a 60th second for the first of the next minute.
         Time32(unit) | Time64(unit) => each(texts, |text| match text.contains(":60") {
             true => Err(INVALID),
             false => fits(fraction(text) <= digits(*unit), TOO_FINE),
@@ -76,6 +78,14 @@ pub fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
     let parsed = cast_with_options(texts, in_utc.as_ref().unwrap_or(data_type), &strict);
     let parsed = parsed.map_err(|_| Error::invalid(INVALID))?;
     if in_utc.is_some() { Ok(cast(&parsed, data_type)?) } else { Ok(parsed) }
+}
+
+/// Does so where the type was inferred: there, times in a zone have all said which.
+pub fn convert_inferred(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef> {
+    if matches!(data_type, DataType::Timestamp(_, Some(_))) {
+        each(texts, |text| fits(is_zoned(text), NO_ZONE))?;
+    }
+    convert(texts, data_type)
 }
 
 /// Texts of hexadecimal digits as bytes in `data_type`.
@@ -153,6 +163,8 @@ mod tests {
             ("2024-01-01T00:00:00+02:00", berlin(), None),
             ("2024-01-01T00:00:00+02:00", Timestamp(TimeUnit::Second, None), Some(ZONE)),
             ("2024-01-01 00:00:00Z", Timestamp(TimeUnit::Second, None), Some(ZONE)),
+            ("2016-12-31 23:59:60", Timestamp(TimeUnit::Second, None), Some(INVALID)),
+            ("2016-12-31T23:59:60.5Z", berlin(), Some(INVALID)),
             ("2024-01-01 00:00:00 Europe/Berlin", Timestamp(TimeUnit::Second, None), Some(ZONE)),
             ("2024-01-01T00:00:00.1234567890", Timestamp(TimeUnit::Nanosecond, None), None),
             ("2024-01-01T00:00:00.1234567891", Timestamp(TimeUnit::Nanosecond, None), Some(TOO_FINE)),

@@ -200,6 +200,26 @@ id,zip,long,mixed,utc,oslo,price,day
 }
 
 #[test]
+fn times_without_a_zone_are_not_those_of_a_column_that_has_one() {
+    let desk = Desk::new();
+    desk.file("t.csv", "t\n2024-01-01 00:00:00Z\n2024-01-01 00:00:00\n");
+    let sampled = ["import", "s", "t.csv", "--sample", "1"];
+    desk.fails(1, &sampled, &["line 3, column 't'", "'2024-01-01 00:00:00' has no time zone", "--sample 0"]);
+    // From all rows they are text; where the zone was told, or is the table's, they are in UTC.
+    desk.ok(&["import", "s", "t.csv", "--table", "text"]);
+    assert_eq!(desk.ok(&["cat", "s", "text", "-f", "csv"]), "t\n2024-01-01 00:00:00Z\n2024-01-01 00:00:00\n");
+    desk.ok(&["import", "s", "t.csv", "--type", "t=Timestamp(s, \"UTC\")"]);
+    desk.ok(&["import", "s", "t.csv", "--append"]);
+    assert_eq!(desk.ok(&["cat", "s", "t", "-f", "csv"]), format!("t\n{}", "2024-01-01T00:00:00Z\n".repeat(4)));
+    // A leap second is no second that Arrow has.
+    desk.file("leap.csv", "t\n2016-12-31 23:59:60\n2016-12-31 23:59:59\n");
+    desk.ok(&["import", "s", "leap.csv"]);
+    assert_eq!(desk.ok(&["cat", "s", "leap", "-f", "csv"]), "t\n2016-12-31 23:59:60\n2016-12-31 23:59:59\n");
+    let told = ["import", "s", "leap.csv", "--type", "t=Timestamp(s)"];
+    desk.fails(1, &told, &["line 2, column 't'", "'2016-12-31 23:59:60' is not a valid"]);
+}
+
+#[test]
 fn json_nulls_are_taken_and_texts_are_no_numbers() {
     let desk = Desk::new();
     let lines = "\

@@ -13,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::frame::{self, Body, Header, Record};
 use super::mark::{Mark, MarkFound};
 use super::origin::{CLOSED, Origin};
-use super::recovery::{OnLoss, list_segments, recover};
+use super::recovery::{OnLoss, list_segments, recover, retry_while_moving};
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
@@ -254,7 +254,18 @@ impl CommitLog for FileLog {
         let again =
             "it was written again, and whether commits after those in the log were lost before that cannot be seen";
         let found = self.mark_found.fault(store).map(|what| format!("{what} when the store was opened: {again}"));
-        Ok(found.or(Mark::find(&*self.disk).fault(store)).into_iter().collect())
+        let mark = found.or(Mark::find(&*self.disk).fault(store));
+        // Segments may be removed while they are read, and commits appended.
+        let made = self.tail.lock().last;
+        let entries = match retry_while_moving(|| Self::read(&*self.disk)) {
+            Ok(read) if read.last() < made => {
+                Some(format!("it ends with commit {}, but commit {made} was made", read.last()))
+            }
+            Ok(_) => None,
+            Err(e) if [ErrorKind::Corrupt, ErrorKind::NotFound].contains(&e.kind()) => Some(e.to_string()),
+            Err(e) => return Err(e),
+        };
+        Ok(mark.into_iter().chain(entries).collect())
     }
 
     fn read(&self) -> Result<Opened> {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::frame::{self, Body, Record};
 use super::mark::Mark;
 use super::origin::CLOSED;
-use super::recovery::judge_tail;
+use super::recovery::{judge_tail, retry_while_moving};
 use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, News, OnLoss, Opened};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
@@ -99,24 +99,6 @@ impl Position {
     }
 }
 
-/// Reads the log while its writer may change it: cut it, or replace the catalog snapshot. Then what was listed is gone, and
-/// another read finds what replaced it.
-pub fn retry_while_moving<T>(look: impl Fn() -> Result<T>) -> Result<T> {
-    const LOOKS: usize = 5;
-    for _ in 1..LOOKS {
-        match look() {
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
-            other => return other,
-        }
-    }
-    look()
-}
-
-fn last_of(opened: &Opened) -> Seq {
-    let base = opened.base.map_or(Seq(0), |base| base.seq);
-    opened.entries.last().map_or(base, |entry| entry.seq.max(base))
-}
-
 fn read_only() -> Error {
     Error::invalid("the store is open for reading only")
 }
@@ -126,7 +108,7 @@ impl FileFollower {
     pub fn new(disk: Arc<dyn Disk>, opened: &Opened) -> Self {
         let (id, prev) = ids_of(opened);
         let format = read_whole(&*disk, names::FORMAT).unwrap_or_default();
-        let (last, files, header) = (last_of(opened), Vec::new(), Vec::new());
+        let (last, files, header) = (opened.last(), Vec::new(), Vec::new());
         let seen = Seen { base: opened.base, last, id, prev, format, header, files, place: None };
         Self { disk, seen: Mutex::new(seen) }
     }
@@ -181,7 +163,7 @@ impl Seen {
 
     /// Judges a log that was read as a whole: whether it has new entries, and whether these continue the last one known.
     fn judge(&self, opened: &Opened, synced: Seq) -> Result<Option<bool>> {
-        let (last, known) = (last_of(opened), self.last);
+        let (last, known) = (opened.last(), self.last);
         // A record that could not be synced is undone by its writer, and another may have taken its place.
         if last < known && (last.next() < known || synced >= known) {
             return Err(other(format!("{}: ends with commit {last}, but commit {known} was seen", names::LOG)));
@@ -257,7 +239,7 @@ impl CommitLog for FileFollower {
             _ => (Vec::new(), None),
         };
         if judged.is_some() {
-            (seen.last, (seen.id, seen.prev)) = (last_of(&opened), ids_of(&opened));
+            (seen.last, (seen.id, seen.prev)) = (opened.last(), ids_of(&opened));
         }
         (seen.base, seen.files, seen.place, seen.header) = (opened.base, files, place, header);
         Ok(match judged {

@@ -21,10 +21,10 @@ mod turns;
 
 pub use entry::{Base, Entry};
 pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions};
-pub use follow::{FileFollower, retry_while_moving};
+pub use follow::FileFollower;
 pub use object::ObjectLog;
 pub use origin::{CLOSED, Origin, Point, RESTORE, decode_witness};
-pub use recovery::OnLoss;
+pub use recovery::{OnLoss, retry_while_moving};
 pub use remains::Remains;
 pub use root::ROOT_VERSION;
 pub use sealing::SealingLog;
@@ -42,6 +42,14 @@ pub struct Opened {
     pub origin: Origin,
     /// Whether something was lost, which was accepted when it was opened.
     pub lossy: bool,
+}
+
+impl Opened {
+    /// The last commit that it has; 0 if there is none.
+    fn last(&self) -> Seq {
+        let base = self.base.map_or(Seq(0), |base| base.seq);
+        self.entries.last().map_or(base, |entry| entry.seq.max(base))
+    }
 }
 
 /// What others have committed.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::frame::{self, Body, Header, Record};
 use super::mark::Mark;
 use super::{Base, Entry};
-use crate::base::{Error, Result, Seq};
+use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 
 /// What to do about entries that are known to have been synced and cannot be read.
@@ -196,4 +196,17 @@ pub fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: b
         at = frame::align(at + 1);
     }
     Ok(())
+}
+
+/// Reads the log while its writer may change it: cut it, or replace the catalog snapshot. Then what was listed is gone, and
+/// another read finds what replaced it.
+pub fn retry_while_moving<T>(look: impl Fn() -> Result<T>) -> Result<T> {
+    const LOOKS: usize = 5;
+    for _ in 1..LOOKS {
+        match look() {
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Corrupt) => {}
+            other => return other,
+        }
+    }
+    look()
 }

@@ -213,3 +213,36 @@ fn a_failed_sync_is_told_to_everybody_who_waits() {
 fn a_log_cut_after_a_clean_close_is_noticed() {
     cut_after_close().unwrap();
 }
+
+/// A log that is damaged beside its writer: `verify` says so while the state in memory is sound, and a checkpoint writes that.
+#[test]
+fn verify_reads_the_log_of_one_process_too() {
+    let disk = SimDisk::new();
+    let store = open(&disk, Options::default()).unwrap();
+    put(&store, 0..30);
+    let faults = |store: &Store| -> Vec<String> {
+        store.verify(&Default::default()).unwrap().faults.into_iter().map(|fault| fault.error).collect()
+    };
+    assert!(faults(&store).is_empty());
+    let (name, sound) = disk.files().into_iter().find(|(name, _)| name.ends_with(".log")).unwrap();
+    let damaged = |at: usize| {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (bytes, told) in [
+        (damaged(sound.len() / 2), "bad record at offset"),
+        (sound[..sound.len() / 2].to_vec(), "ends with commit"),
+        (damaged(0), &name),
+    ] {
+        disk.damage(&name, bytes);
+        let found = faults(&store);
+        assert!(found.len() == 1 && found[0].contains(told), "{told}: {found:?}");
+    }
+    disk.damage(&name, damaged(sound.len() / 2));
+    store.checkpoint(&Default::default()).unwrap();
+    assert!(faults(&store).is_empty());
+    put(&store, 30..40);
+    drop(store);
+    assert_eq!(count(&open(&disk.fork(), Options::default()).unwrap()), 40);
+}
