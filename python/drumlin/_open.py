@@ -84,8 +84,8 @@ def open(
     them: what could not be read then is lost for good. No other process may have the store open then.
 
     Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with these before a
-    commit puts them in their place, unless ``verify_rewrites`` is ``False``. That takes a twentieth more of the processor
-    where rows are encoded again, and up to two thirds more where a vacuum moves them as they are encoded.
+    commit puts them in their place, unless ``verify_rewrites`` is ``False``. That takes a twentieth more of the
+    processor where rows are encoded again, and up to two thirds more where a vacuum moves them as they are encoded.
 
     Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
     ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
