@@ -387,12 +387,13 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 90] = [
+    let single: [(Bug, Check); 91] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
         (Bug::SortParts, ordered::frames_are_sorted_as_a_whole),
         (Bug::LaterFirst, ordered::frames_are_sorted_as_a_whole),
+        (Bug::DrawLate, ordered::what_overlaps_is_merged_as_it_is_needed),
         (Bug::LeaveOverlaps, ordered::overlapping_row_groups_are_merged),
         (Bug::ForgetMoves, ordered::rows_are_found_after_a_merge),
         (Bug::SkipFootprint, write_skew),

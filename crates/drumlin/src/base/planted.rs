@@ -226,6 +226,8 @@ pub enum Bug {
     MoveWhatLeaves = 204,
     /// A row group whose rows are all deleted is part of what a restore brings back.
     KeepDeleted = 205,
+    /// A row group is drawn from only after the rows of others that are equal to its first.
+    DrawLate = 206,
 }
 
 #[cfg(feature = "planted-bugs")]

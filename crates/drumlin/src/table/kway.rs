@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::row::Rows;
+use arrow::row::{Row, Rows};
 
 use super::ROWS_MAX;
 use super::encode::{BYTES_MAX, batch_bytes};
@@ -26,8 +26,43 @@ pub(super) struct Merged<S> {
     next: Option<Vec<usize>>,
     /// Batches that were made with another one, because all of it would be too large.
     ready: VecDeque<RecordBatch>,
+    /// Where sources begin, and those that the result has not come to; the last one is the next.
+    starts: Starts,
+    waiting: Vec<usize>,
+    /// Rows of a batch.
+    most: usize,
     /// An error ends it.
     failed: bool,
+}
+
+/// Rows before which none of a source comes.
+pub(super) struct Starts {
+    keys: Option<Rows>,
+    /// The place of each source's among them; `None` if it may begin anywhere.
+    of: Vec<Option<usize>>,
+}
+
+impl Starts {
+    /// Of each source the place of its row among `keys`.
+    pub fn new(keys: Rows, of: Vec<Option<usize>>) -> Self {
+        Self { keys: Some(keys), of }
+    }
+
+    /// Of sources of which nothing is known.
+    pub fn unknown(sources: usize) -> Self {
+        Self { keys: None, of: vec![None; sources] }
+    }
+
+    fn key(&self, source: usize) -> Option<Row<'_>> {
+        self.keys.as_ref().zip(self.of.get(source).copied().flatten()).map(|(keys, row)| keys.row(row))
+    }
+
+    /// The sources in the order in which they are needed.
+    pub fn in_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.of.len()).collect();
+        order.sort_by_key(|source| self.key(*source));
+        order
+    }
 }
 
 /// Rows of several batches: of each the next ones, in their order.
@@ -49,7 +84,44 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
     pub fn new(schema: SchemaRef, sort: &[String], sources: Vec<S>) -> Result<Self> {
         let sort = sort_columns(&schema, sort)?;
         let heads = sources.iter().map(|_| None).collect();
-        Ok(Self { schema, sort, sources, heads, next: None, ready: VecDeque::new(), failed: false })
+        let starts = Starts::unknown(sources.len());
+        let (ready, most) = (VecDeque::new(), ROWS_MAX as usize);
+        Ok(Self { schema, sort, sources, heads, next: None, ready, starts, waiting: Vec::new(), most, failed: false })
+    }
+
+    /// Draws from sources only once the result comes to where they begin. Before the first batch.
+    #[must_use]
+    pub fn begun_at(self, starts: Starts) -> Self {
+        let late = |source: &usize| starts.key(*source).is_some();
+        let waiting = starts.in_order().into_iter().filter(late).rev().collect();
+        Self { starts, waiting, ..self }
+    }
+
+    /// Batches of no more rows than `most`.
+    #[must_use]
+    pub fn limited(self, most: Option<u64>) -> Self {
+        let most = most.and_then(|most| usize::try_from(most).ok()).map_or(self.most, |most| most.clamp(1, self.most));
+        Self { most, ..self }
+    }
+
+    /// Draws from the sources that may have the next row.
+    fn admit(&mut self, queue: &mut Vec<usize>) -> Result<()> {
+        while let Some(&source) = self.waiting.last()
+            && queue.last().is_none_or(|first| self.is_due(source, *first))
+        {
+            self.waiting.pop();
+            if self.draw(source)? {
+                self.queue(queue, source);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a source that waits may have rows before the next one of the source `of`, or equal ones.
+    fn is_due(&self, waiting: usize, of: usize) -> bool {
+        let next = self.heads[of].as_ref().map(|head| head.keys.row(head.at));
+        let start = self.starts.key(waiting);
+        if planted(Bug::DrawLate) { start < next } else { start <= next }
     }
 
     /// Whether the next row of the source `a` comes before that of `b`.
@@ -93,7 +165,7 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
             None => {
                 let mut queue = Vec::with_capacity(self.sources.len());
                 for source in 0..self.sources.len() {
-                    if self.draw(source)? {
+                    if self.starts.key(source).is_none() && self.draw(source)? {
                         self.queue(&mut queue, source);
                     }
                 }
@@ -102,11 +174,10 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
         };
         self.heads.iter_mut().flatten().for_each(|head| head.slot = None);
         let (mut used, mut places, mut bytes): (Vec<RecordBatch>, Places, u64) = (Vec::new(), Vec::new(), 0);
-        while places.len() < ROWS_MAX as usize
-            && bytes < BYTES_MAX
-            && let Some(source) = queue.pop()
-        {
-            let second = queue.last().copied();
+        while places.len() < self.most && bytes < BYTES_MAX {
+            self.admit(&mut queue)?;
+            let Some(source) = queue.pop() else { break };
+            let (second, waiting) = (queue.last().copied(), self.waiting.last().copied());
             let head = self.heads[source].as_mut().expect("it has rows");
             let slot = *head.slot.get_or_insert_with(|| {
                 used.push(head.batch.clone());
@@ -119,8 +190,12 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
                 places.push((slot, head.at));
                 bytes += head.bytes;
                 head.at += 1;
-                let full = places.len() == ROWS_MAX as usize || bytes >= BYTES_MAX;
-                if head.at == rows || full || second.is_some_and(|second| !self.is_before(source, second)) {
+                let full = places.len() == self.most || bytes >= BYTES_MAX;
+                let ended = head.at == rows || full;
+                if ended
+                    || second.is_some_and(|second| !self.is_before(source, second))
+                    || waiting.is_some_and(|waiting| self.is_due(waiting, source))
+                {
                     break;
                 }
             }

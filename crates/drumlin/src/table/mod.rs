@@ -32,6 +32,7 @@ mod group_reader;
 mod history;
 mod impossible;
 mod instants;
+mod interleaved;
 mod key;
 mod key_bounds;
 mod key_filter;

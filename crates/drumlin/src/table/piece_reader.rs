@@ -157,25 +157,50 @@ impl PieceReader {
     }
 
     fn batches_of(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+        let sorts = piece.needs_sort();
         let mut batches = Vec::with_capacity(piece.groups.len() + 1);
         for (group, rows) in &piece.groups {
-            batches.extend(self.read_group(group, rows)?);
+            batches.extend(if sorts { self.read_in_order(group, rows)? } else { self.read_group(group, rows)? });
         }
-        if let Some((overlay, codec)) = &self.overlay {
-            batches.extend(self.read_rows(overlay, codec, piece.rows.clone())?);
+        batches.extend(self.rows_of(piece)?);
+        if sorts && !batches.is_empty() {
+            let sources = batches.into_iter().map(|batch| std::iter::once(Ok(batch)));
+            let merged = Merged::new(self.read_schema(), self.view.order()?, sources.collect())?;
+            batches = merged.collect::<Result<_>>()?;
         }
-        if piece.needs_sort() && !batches.is_empty() {
-            let (schema, sort) = (batches[0].schema(), self.view.order()?);
-            // Each is in order by itself, unless its row group is not.
-            let sources = batches.into_iter().map(|batch| Ok(std::iter::once(Ok(order::sorted(batch, sort)?))));
-            batches = Merged::new(schema, sort, sources.collect::<Result<_>>()?)?.collect::<Result<_>>()?;
-        }
+        batches.into_iter().map(|batch| self.narrowed(batch)).collect()
+    }
+
+    /// The rows of a group that are kept, in the order of the table.
+    pub fn read_in_order(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        let Some(batch) = self.read_group(group, rows)? else { return Ok(None) };
+        // Usually they are.
+        order::sorted(batch, self.view.order()?).map(Some)
+    }
+
+    /// The rows of a piece that were written by key since.
+    pub fn rows_of(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        let Some((overlay, codec)) = &self.overlay else { return Ok(None) };
+        self.read_rows(overlay, codec, piece.rows.clone())
+    }
+
+    /// A batch without the columns that are needed only for sorting.
+    pub fn narrowed(&self, batch: RecordBatch) -> Result<RecordBatch> {
         if self.width == self.columns.len() {
-            return Ok(batches);
+            return Ok(batch);
         }
-        let narrow =
-            |batch: RecordBatch| Ok(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?);
-        batches.into_iter().map(narrow).collect()
+        Ok(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?)
+    }
+
+    /// The schema of the batches with these columns.
+    pub fn read_schema(&self) -> SchemaRef {
+        if self.width == self.columns.len() {
+            return self.schema.clone();
+        }
+        let field = |(index, data_type): (&usize, &DataType)| {
+            Field::new(self.read_as.schema().field(*index).name(), data_type.clone(), true)
+        };
+        Arc::new(Schema::new(self.columns.iter().zip(&self.types).map(field).collect::<Vec<_>>()))
     }
 
     /// Those of `visible` that the filter keeps and no row written by key since hides.
@@ -246,14 +271,6 @@ impl PieceReader {
     /// The columns read, in the scan's types, as a batch, including those needed only for sorting.
     fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
         let arrays = arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type));
-        let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
-        if self.width == self.columns.len() {
-            return Ok(RecordBatch::try_new(self.schema.clone(), arrays)?);
-        }
-        let field = |(index, data_type): (&usize, &DataType)| {
-            Field::new(self.read_as.schema().field(*index).name(), data_type.clone(), true)
-        };
-        let fields: Vec<Field> = self.columns.iter().zip(&self.types).map(field).collect();
-        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+        Ok(RecordBatch::try_new(self.read_schema(), arrays.collect::<Result<_>>()?)?)
     }
 }

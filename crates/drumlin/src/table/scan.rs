@@ -12,6 +12,7 @@ use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use super::ahead::WINDOW;
 use super::columns::find;
+use super::interleaved::Interleaved;
 use super::overlay::{Overlay, OverlayRows};
 use super::piece_reader::PieceReader;
 use super::pieces::{Piece, arrange, keep_for_limit, output_types};
@@ -53,7 +54,7 @@ pub struct Scan {
     pruned: usize,
     /// How many pieces at the front storage has been asked to prefetch.
     fetching: usize,
-    running: VecDeque<Receiver<Result<Vec<RecordBatch>>>>,
+    running: VecDeque<Running>,
     /// Batches of the first piece that was under way, still to be returned.
     ready: VecDeque<RecordBatch>,
     /// Rows still to return; `None` is no limit.
@@ -66,6 +67,14 @@ pub struct Scan {
     options: ScanOptions,
     renew: Option<Renew>,
     renewals: usize,
+}
+
+/// A piece that is being read.
+enum Running {
+    /// By a task, as a whole.
+    Whole(Receiver<Result<Vec<RecordBatch>>>),
+    /// As it is asked for.
+    Interleaved(Interleaved),
 }
 
 /// What of a version is read, in the order of the result.
@@ -258,7 +267,10 @@ impl Scan {
     /// `Corrupt` or `Unavailable` if data cannot be read, `SnapshotExpired` if the version is gone, `Cancelled`.
     pub fn collect(mut self) -> Result<Vec<RecordBatch>> {
         loop {
-            if self.is_bounded() || self.skip > 0 || self.has_begun() {
+            // What one thread merges is decoded by the others.
+            let few = self.pieces.len() <= self.shared.pool.threads();
+            let merges = few && self.pieces.iter().any(Interleaved::fits);
+            if merges || self.is_bounded() || self.skip > 0 || self.has_begun() {
                 return self.by_ref().collect();
             }
             match self.decode_all() {
@@ -446,13 +458,18 @@ impl Scan {
         {
             self.pruned = self.pruned.saturating_sub(1);
             self.fetching = self.fetching.saturating_sub(1);
-            let (sender, receiver) = sync_channel(1);
             let shared = self.shared.clone();
+            if Interleaved::fits(&piece) {
+                let rows = Interleaved::new(shared, piece, ahead, self.left);
+                self.running.push_back(Running::Interleaved(rows));
+                continue;
+            }
+            let (sender, receiver) = sync_channel(1);
             self.shared.pool.spawn(move || {
                 // The receiver is gone if the scan was dropped.
                 let _ = sender.send(shared.read(&piece));
             });
-            self.running.push_back(receiver);
+            self.running.push_back(Running::Whole(receiver));
         }
     }
 
@@ -466,7 +483,17 @@ impl Scan {
                 return Some(Ok(batch));
             }
             self.run_ahead();
-            let result = match waiting::receive(&self.running.pop_front()?) {
+            let result = match self.running.pop_front()? {
+                Running::Whole(receiver) => waiting::receive(&receiver),
+                Running::Interleaved(mut rows) => {
+                    if let Some(batch) = rows.next() {
+                        self.running.push_front(Running::Interleaved(rows));
+                        return Some(batch);
+                    }
+                    continue;
+                }
+            };
+            let result = match result {
                 Ok(result) => result,
                 Err(e) => return Some(Err(e)),
             };
