@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -251,7 +252,7 @@ def test_another_extension_type_is_refused_by_every_door(folder: str, tmp_path: 
         store.table("k").upsert({"u": ids[0], "j": "[]", "plain": "z"})
         assert store.read("t").to_arrow().schema.equals(schema)
         assert store.read("t").to_arrow().num_rows == 9
-        assert store.table("k").get("[]") == {"u": ids[0], "j": "[]", "plain": "z"}
+        assert store.table("k").get("[]") == {"u": uuid.UUID(bytes=ids[0]), "j": "[]", "plain": "z"}
         assert store.table("k").get_many(good).found.to_pylist() == [True] * 3
     program = "import sys; from drumlin._cli import main; sys.exit(main())"
     for name, rows in (("good", good), ("bad", bad["j"][0])):

@@ -297,23 +297,18 @@ def test_native_types_hold_the_same_values(store: drumlin.Store) -> None:
 def test_uuids_are_uuids_by_every_door(store: drumlin.Store) -> None:
     first, second = uuid.UUID(int=1), uuid.UUID(int=2)
     within = pa.struct([("id", pa.uuid()), ("all", pa.list_(pa.uuid()))])
-    store.table("t").create(pa.schema([("id", pa.uuid()), ("of", pa.uuid()), ("in", within)]), key=["id"])
-    rows = [
-        {"id": first, "of": second, "in": {"id": first, "all": [second, None]}},
-        {"id": second, "of": None, "in": None},
-    ]
+    store.table("t").create(pa.schema([("k", pa.int64()), ("of", pa.uuid()), ("in", within)]), key=["k"])
+    rows = [{"k": 1, "of": second, "in": {"id": first, "all": [second, None]}}, {"k": 2, "of": None, "in": None}]
     store.table("t").upsert(rows)
-    store.table("t").upsert({"id": first.bytes, "of": second.bytes, "in": rows[0]["in"]})
-    assert store.table("t").get(first) == store.table("t").get(first.bytes) == rows[0]
-    assert store.table("t").get(second) == rows[1]
-    assert store.table("t").get_many([second, first]).rows.to_arrow().to_pylist() == [rows[1], rows[0]]
+    store.table("t").upsert(rows[0] | {"of": second.bytes})
+    assert [store.table("t").get(key) for key in (1, 2)] == rows
+    assert store.table("t").get_many([2, 1]).rows.to_arrow().to_pylist() == rows[::-1]
     assert store.read("t").to_arrow().to_pylist() == rows
-    for where in (col("of") == second, col("id").is_in([first, second]) & ~(col("id") == second)):
-        assert store.read("t", where=where).to_arrow()["id"].to_pylist() == [first]
-    store.table("t").update({"of": first}, where=col("id") == second)
+    for where in (col("of") == second, col("of").isin([first, second]), ~(col("of") == first)):
+        assert store.read("t", where=where).to_arrow()["k"].to_pylist() == [1]
+    store.table("t").update({"of": first}, where="k = 2")
     store.table("t").add_columns({"by": (pa.uuid(), second)})
-    assert store.table("t").get(second) == rows[1] | {"of": first, "by": second}
+    assert store.table("t").get(2) == rows[1] | {"of": first, "by": second}
     assert store.table("t").constraints().defaults == {"by": second}
     with pytest.raises(drumlin.InvalidArgument, match="expected 16 bytes"):
         store.table("t").upsert(rows[0] | {"by": str(first)})
-    assert store.table("t").delete_keys([first]).rows == 1

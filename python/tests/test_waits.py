@@ -19,6 +19,8 @@ PRELUDE = """
     sys.path.insert(0, sys.argv[1])
     # What goes on for good is shown, and fails the test.
     faulthandler.dump_traceback_later(600, exit=True)
+    # A shell lets what it runs in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     import drumlin
     import pyarrow as pa
     from servers.memory import Bucket, error, serve

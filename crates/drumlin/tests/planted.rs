@@ -387,7 +387,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 91] = [
+    let single: [(Bug, Check); 93] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -415,6 +415,8 @@ fn main() {
         (Bug::TellFenced, shared_fence::in_a_bucket),
         (Bug::CondemnInline, inline_is_not_condemned),
         (Bug::ForgetMoves, || layout::transactions_beside_checkpoints(0..20)),
+        (Bug::KeepOwnGroups, || layout::transactions_beside_checkpoints(0..40)),
+        (Bug::KeepOwnVersions, layout::own_versions_are_named),
         (Bug::SkipCarry, || layout::transactions_beside_checkpoints(0..20)),
         (Bug::TrustClock, || clocks::beside_a_wrong_clock(20 * 365 * 86_400_000_000, true)),
         (Bug::TakeTooLarge, turns::too_large_together),

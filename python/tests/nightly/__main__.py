@@ -168,6 +168,8 @@ def main() -> int:
         "--only", action="append", help="the part of this name alone, may be given again; keeps no figures but pairs"
     )
     chosen = parser.parse_args()
+    # A shell lets what it runs in the background ignore it, and so would the tests that stop calls by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
     began = dt.datetime.now(dt.UTC)
     print(f"seed {seed}, {chosen.hours} hours", flush=True)

@@ -228,6 +228,10 @@ pub enum Bug {
     KeepDeleted = 205,
     /// A row group is drawn from only after the rows of others that are equal to its first.
     DrawLate = 206,
+    /// A transaction updates its own rows in row groups of the numbers that these had when they were written.
+    KeepOwnGroups = 207,
+    /// A transaction names its own versions by the numbers that these had when they were made.
+    KeepOwnVersions = 208,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -391,6 +391,33 @@ impl Effect {
         }
     }
 
+    /// The table and the row groups in which it updates rows.
+    pub(super) fn updated_groups_mut(&mut self) -> Option<(TableId, Vec<&mut GroupId>)> {
+        let (table, update, patches) = match self {
+            Effect::UpdateTable { table, update } => (*table, update, None),
+            Effect::PatchTable { table, update, patches } => (*table, update, Some(patches)),
+            _ => return None,
+        };
+        let replaced = update.replaced.iter_mut().map(|(group, _)| group);
+        let deletions = update.deletions.iter_mut().map(|(group, _)| group);
+        let patches = patches.into_iter().flatten().map(|(group, _)| group);
+        Some((table, replaced.chain(deletions).chain(patches).collect()))
+    }
+
+    /// The versions that it names, and their tables.
+    pub(super) fn versions_mut(&mut self) -> Vec<(TableId, &mut Version)> {
+        match self {
+            Effect::SetMetadata { table, version, .. } => vec![(*table, version)],
+            Effect::RestoreTable { from, version, .. } | Effect::CopyTable { from, version: Some(version), .. } => {
+                vec![(*from, version)]
+            }
+            Effect::DeleteVersions { table, versions } => {
+                versions.iter_mut().map(|version| (*table, version)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Describes it, for messages.
     pub fn name(&self) -> &'static str {
         match self {

@@ -7,6 +7,7 @@ use super::{Effect, NodeEffect, Path, Pattern, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId};
 use crate::memtable::Keys;
+use crate::table::Table;
 
 /// One thing a transaction has read.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,15 +163,36 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
 }
 
 /// Adapts deletions by position in effects made on `base` to where those rows are in `now`, which has the same rows, perhaps
-/// in other row groups. `Conflict` if their place is unknown.
+/// in other row groups, and the numbers of row groups and versions that the effects add to those that they get. `Conflict` if
+/// the place of a row is unknown; a row group of `base` that is updated and gone is one when it is applied.
 pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<()> {
-    for (table, deletions) in effects.iter_mut().filter_map(Effect::deletions_mut) {
-        // A table created by the effects is unchanged.
-        if let (Some(then), Some(now)) = (base.table(table)?, now.table(table)?)
-            && !Arc::ptr_eq(&then, &now)
+    // A table created by the effects is unchanged.
+    let tables = |id: TableId| -> Result<Option<(Arc<Table>, Arc<Table>)>> {
+        Ok(base.table(id)?.zip(now.table(id)?).filter(|(then, now)| !Arc::ptr_eq(then, now)))
+    };
+    for effect in effects {
+        for (table, version) in effect.versions_mut() {
+            // A checkpoint may have numbered rows meanwhile.
+            if let Some((then, now)) = tables(table)?
+                && !planted(Bug::KeepOwnVersions)
+            {
+                *version = now.carried_version(*version, &then);
+            }
+        }
+        if let Some((table, deletions)) = effect.deletions_mut()
+            && let Some((then, now)) = tables(table)?
             && !planted(Bug::SkipCarry)
         {
             *deletions = now.carried(deletions, &then)?;
+        } else if let Some((table, groups)) = effect.updated_groups_mut()
+            && let Some((then, now)) = tables(table)?
+            && !planted(Bug::KeepOwnGroups)
+        {
+            // What takes their places is numbered in their order.
+            if !now.has_in_order_of(&then, groups.iter().map(|group| **group)) {
+                return Err(Error::conflict("row groups that are updated have changed their order"));
+            }
+            groups.into_iter().for_each(|group| *group = now.carried_group(*group, &then).unwrap_or(*group));
         }
     }
     Ok(())

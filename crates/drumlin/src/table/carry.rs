@@ -1,6 +1,6 @@
 //! Carrying deletions over to where a table's rows were moved since a change was prepared: see moved.rs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -69,14 +69,35 @@ impl Table {
         !self.moved.0.is_empty()
     }
 
+    /// The number here of a row group that a change adds which was made on `then`, an earlier state; `None` if `then` has it.
+    pub fn carried_group(&self, id: GroupId, then: &Table) -> Option<GroupId> {
+        Some(GroupId(self.next_group + id.0.checked_sub(then.next_group)?))
+    }
+
+    /// The number here of a version that `then`, an earlier state, has, or that a change adds which was made on that.
+    pub fn carried_version(&self, version: Version, then: &Table) -> Version {
+        let own = version.0.checked_sub(then.next_version);
+        own.map_or(version, |own| Version(self.next_version + own))
+    }
+
+    /// Whether it has those of some row groups that `then`, an earlier state, has in the order in which that has them.
+    pub fn has_in_order_of(&self, then: &Table, ids: impl Iterator<Item = GroupId>) -> bool {
+        let ids: BTreeSet<GroupId> = ids.collect();
+        let order = |table: &Table| -> Vec<GroupId> {
+            table.groups.iter().map(|group| group.id).filter(|id| ids.contains(id) && *id < then.next_group()).collect()
+        };
+        let own = order(self);
+        let there: BTreeSet<GroupId> = own.iter().copied().collect();
+        order(then).into_iter().filter(|id| there.contains(id)).eq(own)
+    }
+
     /// The new positions of rows that `then`, an earlier state of this table, had at these positions, and that are still
     /// visible. Row groups that `then` did not have yet are those that a change adds to it, and would add to this one.
     /// `Conflict` if the new positions are unknown.
     pub fn carried(&self, deletions: &[(GroupId, Positions)], then: &Table) -> Result<Vec<(GroupId, Positions)>> {
         let mut found: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for (id, positions) in deletions {
-            if *id >= then.next_group() {
-                let own = GroupId(self.next_group + (id.0 - then.next_group));
+            if let Some(own) = self.carried_group(*id, then) {
                 *found.entry(own).or_default() |= &*positions.0;
                 continue;
             }
