@@ -431,7 +431,11 @@ def to_scan(store: drumlin.Store, folder: Path) -> list[Any]:
 
 
 def to_pandas(store: drumlin.Store, folder: Path) -> list[Any]:
-    return [same(value) for value in store.read("t").to_pandas()["v"].tolist()]
+    column = store.read("t").to_pandas()["v"]
+    if isinstance(column.dtype, pd.ArrowDtype):
+        # Told as values of Python's, they would lose what is finer than microseconds.
+        return of_arrow(pa.array(column))
+    return [same(value) for value in column.tolist()]
 
 
 def to_polars(store: drumlin.Store, folder: Path) -> list[Any]:

@@ -28,7 +28,7 @@ enum Kind<'a> {
     Plain(ArrayFormatter<'a>),
     /// Its text is JSON if it is finite.
     Float(ArrayFormatter<'a>),
-    /// Its text is JSON but for zeros: of a negative scale, 0 is printed with as many of them.
+    /// Its text is JSON, except that 0 of a negative scale is printed with as many zeros.
     Decimal(ArrayFormatter<'a>),
     /// Its text becomes a JSON string.
     Text(ArrayFormatter<'a>),

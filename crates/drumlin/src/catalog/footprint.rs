@@ -172,7 +172,7 @@ pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<(
     };
     for effect in effects {
         for (table, version) in effect.versions_mut() {
-            // A checkpoint may have numbered rows meanwhile.
+            // A checkpoint may have numbered rows in between.
             if let Some((then, now)) = tables(table)?
                 && !planted(Bug::KeepOwnVersions)
             {

@@ -259,8 +259,7 @@ impl State {
         self.tables.same(&other.tables) || !other.tables.any_differs(&self.tables, differs).unwrap_or(true)
     }
 
-    /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read. Costs as much as
-    /// there are of these.
+    /// Forgets rewrites that can no longer be asked for, given that no state before `oldest` is being read. O(forgotten).
     pub fn forget_moves(&mut self, oldest: Option<Seq>) {
         let done = |seq: Seq| oldest.is_none_or(|oldest| seq <= oldest);
         while let Some((seq, id)) = self.moved.get_min().copied().filter(|(seq, _)| done(*seq)) {
