@@ -9,8 +9,9 @@ use drumlin::catalog::Payload;
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, VersionKind};
-use drumlin::{ErrorKind, Expression, Merge, Store, Tables, WhenMatched, WhenNotMatched};
+use drumlin::{ErrorKind, Expression, Merge, Store, Tables};
 
+use crate::merges::upsert;
 use crate::support::{Row, batch, env, numbered, open, opener, read, rows};
 
 fn purge() -> CheckpointOptions {
@@ -19,15 +20,6 @@ fn purge() -> CheckpointOptions {
 
 fn keyed() -> TableOptions {
     TableOptions { key: vec!["id".into()], ..TableOptions::default() }
-}
-
-fn upsert() -> Merge {
-    Merge {
-        on: vec!["id".into()],
-        matched: vec![(None, WhenMatched::UpdateAll)],
-        not_matched: vec![(None, WhenNotMatched::InsertAll)],
-        ..Merge::default()
-    }
 }
 
 /// The expected content of the tables and nodes.
@@ -151,7 +143,8 @@ pub fn transactions_beside_checkpoints(seeds: std::ops::Range<u64>) -> Result<()
                         let own_alone = rng.bool();
                         let from = rng.i64(if own_alone { own } else { 0 }..next + 1);
                         let new: Vec<Row> = (from..from + 9).map(|id| (id, Some(format!("merged {round}")))).collect();
-                        tx.table("sorted").merge(batch(&new), &upsert(), &Default::default()).unwrap();
+                        let by_id = Merge { on: vec!["id".into()], ..upsert() };
+                        tx.table("sorted").merge(batch(&new), &by_id, &Default::default()).unwrap();
                         after.sorted.retain(|(id, _)| !(from..from + 9).contains(id));
                         after.sorted.extend(new);
                         after.sorted.sort_by_key(|(id, _)| *id);

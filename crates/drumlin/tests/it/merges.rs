@@ -42,7 +42,8 @@ fn filter(text: &str) -> Option<Filter> {
     Some(Filter::parse(text).unwrap())
 }
 
-fn upsert() -> Merge {
+/// Rows that match get all values, others come in.
+pub fn upsert() -> Merge {
     Merge {
         on: vec!["k".into()],
         matched: vec![(None, WhenMatched::UpdateAll)],
