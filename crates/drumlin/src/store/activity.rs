@@ -61,7 +61,7 @@ impl Activity {
     /// `Closed`.
     pub fn of(store: &Store) -> Result<Activity> {
         let state = store.state()?;
-        let own = store.own_session(&state);
+        let own = store.commits().session().open_in(&state);
         let info = |ended: bool| {
             move |(session, time): (&SessionId, &Timestamp)| SessionInfo {
                 session: session.0,

@@ -100,9 +100,9 @@ impl Dataset {
         for at in opened {
             parts.extend(held.scan_table(at, options)?.into_parts());
         }
-        let inner = &self.place().store().inner;
-        let threads = inner.env.pool.threads().clamp(1, parts.len().max(1));
-        let budget = inner.options.memory_bytes as usize / 2 / threads;
+        let store = self.place().store();
+        let threads = store.env().pool.threads().clamp(1, parts.len().max(1));
+        let budget = store.options().memory_bytes as usize / 2 / threads;
         let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         let remote = parts.first().is_some_and(ScanPart::is_fetched).then(Ahead::default);
         let work = |_| {
@@ -129,7 +129,7 @@ impl Dataset {
             }
             Ok(groups)
         };
-        let found = inner.env.pool.map((0..threads).collect(), work)?;
+        let found = store.env().pool.map((0..threads).collect(), work)?;
         if over.load(Ordering::Relaxed) {
             return Ok(Found::TooLarge { group: found.iter().any(|groups| groups.largest() > budget) });
         }

@@ -1,12 +1,8 @@
 //! Changes of columns, each one commit that writes no rows.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use super::commit::retry_conflicts;
 use super::in_groups::{InMemory, in_memory};
-use super::pins::Pin;
-use super::proposal::Proposal;
+use super::parts::Proposal;
 use super::resolve::{newest, of_table, table_at};
 use super::transaction::Open;
 use super::update::FullChange;
@@ -49,39 +45,26 @@ impl Store {
         let Some(Altered { schema, doubtful, forbidden }) = table.altered(alter).map_err(named)? else {
             return Ok(FullChange { footprint, effects: Vec::new() });
         };
-        let inner = &self.inner;
         for (name, data_type) in &doubtful {
             footprint = footprint.with(Read::Rows(table.id));
-            check_widening(&inner.reader, &inner.env.pool, table, name, data_type, &options.task.cancel)
+            check_widening(&self.reader(), &self.env().pool, table, name, data_type, &options.task.cancel)
                 .map_err(|e| of_table(path, e))?;
         }
         for (what, filter) in forbidden.iter().filter(|_| !planted(Bug::TrustRows)) {
             footprint = footprint.with(Read::Rows(table.id));
-            refuse_matching(&inner.reader, &inner.env.pool, table, newest(state, table), (what, filter), &options.task)
-                .map_err(|e| of_table(path, e))?;
+            refuse_matching(
+                &self.reader(),
+                &self.env().pool,
+                table,
+                newest(state, table),
+                (what, filter),
+                &options.task,
+            )
+            .map_err(|e| of_table(path, e))?;
         }
         let metadata = options.metadata.clone();
         let change = TableChange { schema: Some(schema), metadata, ..TableChange::new(VersionKind::Alter) };
         Ok(FullChange { footprint, effects: vec![Effect::ChangeTable { table: table.id, change }] })
-    }
-
-    /// A state in which the table at `path` has no rows in memory, if its columns are to change: `base`, or a newer one with the
-    /// pin that keeps its blocks. In `base` the change that needs it so is found to be sound first.
-    pub(super) fn settled_state<T>(
-        &self,
-        base: Arc<State>,
-        path: &Path,
-        changes: bool,
-        sound: impl FnOnce(&State) -> Result<T>,
-    ) -> Result<(Arc<State>, Option<Arc<Pin>>)> {
-        match base.table_at(path)?.filter(|table| changes && !table.parts.is_empty()) {
-            None => Ok((base, None)),
-            Some(table) => {
-                sound(&base)?;
-                self.settle_rows(&BTreeSet::from([table.id]), true)?;
-                self.pinned_state().map(|(state, pin)| (state, Some(pin)))
-            }
-        }
     }
 }
 

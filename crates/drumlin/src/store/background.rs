@@ -1,103 +1,9 @@
 //! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
 //! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
-//! much once more. No call is refused for it until the log has [`REFUSED_AT`] times its bound: from then on each failure is
-//! returned to one call that would write.
+//! much once more.
 
-use std::sync::atomic::Ordering;
-
-use parking_lot::{Condvar, Mutex};
-
-use super::{Inner, Store};
-use crate::base::{Cancel, Error, ErrorKind, Result, WarningKind, caught, waiting};
-
-/// How many times its bound the log may take before the failures of automatic checkpoints are returned to callers.
-pub(super) const REFUSED_AT: u64 = 4;
-
-/// Runs a checkpoint; returns what it left as it is.
-pub(super) type Checkpoint = fn(&Store, &Cancel) -> Result<Vec<String>>;
-
-/// The state of automatic checkpoints.
-pub(super) struct Background {
-    checkpoint: Checkpoint,
-    state: Mutex<Work>,
-    ended: Condvar,
-    cancel: Cancel,
-}
-
-#[derive(Default)]
-struct Work {
-    running: bool,
-    /// Not before the log has this many bytes.
-    not_before: u64,
-    /// The failure that has not been reported yet.
-    failed: Option<Error>,
-    /// What was left as it is the last time, so that it is reported once.
-    left: Vec<String>,
-}
-
-impl Background {
-    pub fn new(checkpoint: Checkpoint) -> Self {
-        Self { checkpoint, state: Mutex::default(), ended: Condvar::new(), cancel: Cancel::default() }
-    }
-
-    /// Returns the error of a failed automatic checkpoint, once, if the log of `bytes` bytes is far beyond its bound.
-    pub fn take_error(&self, bytes: impl FnOnce() -> u64, bound: u64) -> Result<()> {
-        // Rarely set, but checked before every write.
-        let mut state = self.state.lock();
-        if state.failed.is_none() || bound == 0 || bytes() <= bound.saturating_mul(REFUSED_AT) {
-            return Ok(());
-        }
-        match state.failed.take() {
-            // Of a kind that says that this call did nothing.
-            Some(e) => {
-                let kind = if e.kind() == ErrorKind::Corrupt { ErrorKind::Corrupt } else { ErrorKind::Unavailable };
-                let what = "an automatic checkpoint failed, and this call did nothing";
-                Err(Error::new(kind, format!("{what}: {e}")))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Cancels a running checkpoint, and waits for its end.
-    pub fn stop(&self) -> Result<()> {
-        self.cancel.cancel();
-        self.wait()
-    }
-
-    /// Waits until none is running.
-    pub fn wait(&self) -> Result<()> {
-        waiting::wait_while(&self.ended, &mut self.state.lock(), |state| state.running)
-    }
-}
-
-fn end(inner: &Inner, done: Result<Vec<String>>) {
-    let open = inner.check_open().is_ok();
-    let mut state = inner.background.state.lock();
-    let failed = match done {
-        Err(e) => Some(e),
-        Ok(left) => {
-            let news = !left.is_empty() && left != state.left;
-            state.left = left;
-            news.then(|| Error::corrupt(format!("left as they are: {}", state.left.join("; "))))
-        }
-    };
-    state.running = false;
-    state.not_before = match &failed {
-        Some(_) => inner.log.bytes() + inner.options.checkpoint_log_bytes,
-        None => 0,
-    };
-    // Once the store is closed, no call is left to report it.
-    state.failed = failed.filter(|_| open);
-    let failed = state.failed.as_ref().map(ToString::to_string);
-    drop(state);
-    inner.background.ended.notify_all();
-    if let Some(failed) = failed {
-        inner
-            .env
-            .warn
-            .say(WarningKind::CheckpointFailed, || format!("{}: an automatic checkpoint: {failed}", inner.uri));
-    }
-}
+use super::Store;
+use crate::base::{Result, WarningKind, caught, waiting};
 
 /// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
 /// more KiB each.
@@ -106,37 +12,47 @@ const CHANGED_TABLES_MAX: usize = 50_000;
 impl Store {
     /// Starts a checkpoint if one is due and none is running.
     pub(super) fn checkpoint_if_due(&self) {
-        let inner = &self.inner;
-        let bound = inner.options.checkpoint_log_bytes;
-        let bytes = inner.log.bytes();
-        let (rows, rows_bound) = (inner.memtable_bytes.load(Ordering::Relaxed), inner.options.memtable_bytes);
+        let (bytes, options) = (self.commits().log().bytes(), self.options());
+        let bound = options.checkpoint_log_bytes;
+        let newest = self.commits().newest();
         let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
-        let changed = inner.state.read().open_tables_len().saturating_sub(inner.tables_kept.load(Ordering::Relaxed));
-        if !due(bytes, bound) && !due(rows, rows_bound) && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
+        let changed = newest.state().open_tables_len().saturating_sub(self.upkeep().tables_kept());
+        let rows = due(newest.memtable_bytes(), options.memtable_bytes);
+        if !due(bytes, bound) && !rows && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
             return;
         }
-        {
-            let mut state = inner.background.state.lock();
-            if state.running || bytes < state.not_before {
-                return;
-            }
-            state.running = true;
+        if !self.upkeep().background().begin(bytes) {
+            return;
         }
-        let store = Store::internal(inner.clone());
+        let store = self.own();
         let work = move || {
-            let background = &store.inner.background;
-            let cancel = &background.cancel;
-            let done = waiting::with_stop(cancel, || caught(|| (background.checkpoint)(&store, cancel)));
-            end(&store.inner, done);
+            let cancel = store.upkeep().background().cancel();
+            let done = waiting::with_stop(cancel, || caught(|| store.automatic_checkpoint(cancel)));
+            store.end_checkpoint(done);
         };
-        if let Err(e) = inner.env.threads.spawn("drumlin-checkpoint", Box::new(work)) {
-            end(inner, Err(e));
+        if let Err(e) = self.env().threads.spawn("drumlin-checkpoint", Box::new(work)) {
+            self.end_checkpoint(Err(e));
         }
+    }
+
+    fn end_checkpoint(&self, done: Result<Vec<String>>) {
+        let retry_at = self.commits().log().bytes() + self.options().checkpoint_log_bytes;
+        let open = self.context().check_open().is_ok();
+        if let Some(failed) = self.upkeep().background().end(done, open, retry_at) {
+            let say = || format!("{}: an automatic checkpoint: {failed}", self.uri());
+            self.env().warn.say(WarningKind::CheckpointFailed, say);
+        }
+    }
+
+    /// Returns the error of a failed automatic checkpoint, once, if the log is far beyond its bound.
+    pub(super) fn check_upkeep(&self) -> Result<()> {
+        let bound = self.options().checkpoint_log_bytes;
+        self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)
     }
 }
 
 /// Waits for the automatic checkpoint that is running, if there is one.
 pub fn wait_for_checkpoint(store: &Store) {
     // It cannot be stopped.
-    let _ = store.inner.background.wait();
+    let _ = store.upkeep().background().wait();
 }

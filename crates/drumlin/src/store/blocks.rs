@@ -30,16 +30,16 @@ impl Store {
     /// A writer for this process's next blocks.
     pub(super) fn block_writer(&self) -> Result<BlockWriter> {
         // A folder may be gone by now; beside others, who writes looks at the root first.
-        if !self.inner.log.is_shared() {
-            self.inner.log.confirm()?;
+        if !self.context().is_shared() {
+            self.commits().log().confirm()?;
         }
-        let (storage, numbers) = (self.inner.storage.clone(), self.block_numbers()?);
-        let writer = BlockWriter::new(storage, numbers, self.inner.options.block_bytes);
-        if self.inner.log.is_shared() {
+        let (storage, numbers) = (self.storage().clone(), self.block_numbers()?);
+        let writer = BlockWriter::new(storage, numbers, self.options().block_bytes);
+        if self.context().is_shared() {
             return Ok(writer.keeping(KEPT_BYTES_MAX));
         }
-        let inner = self.inner.clone();
-        Ok(writer.confirmed(Box::new(move || inner.log.confirm())))
+        let commits = self.commits().clone();
+        Ok(writer.confirmed(Box::new(move || commits.log().confirm())))
     }
 
     /// Commits, by `commit`, row groups made from the caller's data, which `writer` has placed; again with other blocks if

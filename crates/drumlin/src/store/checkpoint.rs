@@ -5,90 +5,27 @@
 //! while it ran are carried over. A failed or cancelled checkpoint leaves the store as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use super::Store;
 use super::blocks::add_blocks;
+use super::checkpoint_report::{CheckpointOptions, CheckpointReport};
+use super::parts::recover::Catalog;
+use super::parts::{Maintenance, NamedWindow, recover};
 use super::plans::{leaving, place, plan_repack, plans};
-use super::recover::Catalog;
 use super::repack::{COPY_SHARE, Moves};
 use super::windows::merged;
-use super::{Maintenance, Store, recover};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::table::{
-    Classes, GroupId, Plan, PlanOptions, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
+    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
 };
 
 /// A checkpoint that takes this long is worth a warning.
 const SLOW_MICROS: u64 = 60_000_000;
-
-/// What a checkpoint may do.
-#[derive(Clone, Default)]
-pub struct CheckpointOptions {
-    /// The vacuum plan.
-    pub plan: PlanOptions,
-    /// Progress in row groups read, and cancelling.
-    pub task: Task,
-}
-
-/// What a checkpoint did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CheckpointReport {
-    /// Tables with rewritten row groups.
-    pub tables: u64,
-    /// Row groups of all tables before the checkpoint.
-    pub groups_before: u64,
-    /// Row groups of all tables after the checkpoint.
-    pub groups_after: u64,
-    /// Rows removed because no version needed them.
-    pub rows_removed: u64,
-    /// Row groups copied out of blocks that were mostly dead, or out of many small ones.
-    pub groups_moved: u64,
-    /// Bytes written.
-    pub bytes_written: u64,
-    /// Rows written by key that became row groups.
-    pub rows_flushed: u64,
-    /// Versions removed by retention.
-    pub versions_expired: u64,
-    /// Windows that were void because others changed their row groups during the checkpoint.
-    pub windows_void: u64,
-    /// Windows and blocks that could not be rewritten and were left as they are: the table or block, and why.
-    pub failures: Vec<String>,
-}
-
-impl CheckpointReport {
-    /// Whether a commit was made that changed tables.
-    fn did_anything(&self) -> bool {
-        self.versions_expired > 0 || self.rows_flushed > 0 || self.tables > 0 || self.groups_moved > 0
-    }
-}
-
-impl fmt::Display for CheckpointReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} row groups -> {}; {} rows flushed, {} tables rewritten, {} rows removed, {} row groups repacked, \
-             {} bytes written, {} versions expired",
-            self.groups_before,
-            self.groups_after,
-            self.rows_flushed,
-            self.tables,
-            self.rows_removed,
-            self.groups_moved,
-            self.bytes_written,
-            self.versions_expired
-        )?;
-        match self.failures.len() {
-            0 => Ok(()),
-            n => write!(f, "; {n} windows left as they are: {}", self.failures[0]),
-        }
-    }
-}
 
 /// A window that has been rewritten, waiting for its commit.
 #[derive(Clone)]
@@ -100,9 +37,6 @@ struct Rewritten {
     /// Where the kept rows of each input are, if they were merged.
     to: Option<Arc<Vec<Vec<u32>>>>,
 }
-
-/// A window, by its table and the row groups that it takes in.
-pub(super) type NamedWindow = (TableId, Vec<GroupId>);
 
 fn named(table: TableId, window: &Window) -> NamedWindow {
     (table, window.inputs.iter().map(|group| group.id).collect())
@@ -117,16 +51,16 @@ impl Store {
     /// cannot be rewritten fails nothing: the report names it.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
         self.refresh_if_shared()?;
-        let mut maintenance = match &self.handle {
-            Some(_) => self.inner.maintenance.lock()?,
+        let mut maintenance = match self.is_handle() {
+            true => self.upkeep().lock()?,
             // An automatic checkpoint does not wait: the running one will be done before the log has grown much more.
-            None => match self.inner.maintenance.try_lock() {
+            false => match self.upkeep().try_lock() {
                 Some(maintenance) => maintenance,
                 None => return Ok(CheckpointReport::default()),
             },
         };
         span!("checkpoint");
-        let (env, begun) = (&self.inner.env, self.inner.env.clock.now());
+        let (env, begun) = (&self.env(), self.env().clock.now());
         let mut report = CheckpointReport::default();
         self.do_checkpoint(options, &mut maintenance, &mut report).map_err(|e| match e.kind() {
             // `Unavailable` says that nothing was done, which is not so if a commit was made on the way.
@@ -141,7 +75,7 @@ impl Store {
         if micros >= SLOW_MICROS {
             let seconds = micros / 1_000_000;
             env.warn.say(WarningKind::SlowCheckpoint, || {
-                format!("{}: a checkpoint took {seconds} seconds: {report}", self.inner.uri)
+                format!("{}: a checkpoint took {seconds} seconds: {report}", self.uri())
             });
         }
         Ok(report)
@@ -153,7 +87,7 @@ impl Store {
         maintenance: &mut Maintenance,
         report: &mut CheckpointReport,
     ) -> Result<()> {
-        let since = self.inner.log()?.base().map(|base| base.seq);
+        let since = self.commits().writable_log()?.base().map(|base| base.seq);
         report.versions_expired = self.number_and_expire()?;
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
@@ -164,7 +98,7 @@ impl Store {
             }
             report.groups_before = state.totals().groups;
             report.groups_after = report.groups_before;
-            let repack = plan_repack(&state, &plans, &options.plan, self.inner.options.block_bytes)?;
+            let repack = plan_repack(&state, &plans, &options.plan, self.options().block_bytes)?;
             if !repack.blocks.is_empty() || plans.iter().any(|(_, plan)| !plan.windows.is_empty()) {
                 let unmerged = self.vacuum(&state, plans, &repack, &options.task, report)?;
                 maintenance.unmerged.extend(unmerged);
@@ -173,7 +107,7 @@ impl Store {
         })?;
         self.put_in_order(options, since, report)?;
         self.write_catalog(maintenance, false)?;
-        self.inner.forget_inline();
+        self.commits().newest().forget_inline();
         Ok(())
     }
 
@@ -181,7 +115,7 @@ impl Store {
     /// keep, in one commit; returns how many versions were removed.
     pub(super) fn number_and_expire(&self) -> Result<u64> {
         let before = self.state()?;
-        let now = self.age_now(before.time);
+        let now = self.commits().times().age(before.time);
         let effects = move |state: &State| -> Result<Vec<Effect>> {
             let active = state.open_tables().filter(|table| table.active().is_some());
             let freeze = active.map(|table| Effect::FreezeRows { table: table.id });
@@ -209,14 +143,13 @@ impl Store {
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<Vec<NamedWindow>> {
-        let inner = &self.inner;
         let windows = || plans.iter().flat_map(|(_, plan)| &plan.windows);
         let copies = self.groups_to_copy(state, &plans, repack)?;
         let copied: u64 = copies.values().map(|groups| groups.len() as u64).sum();
         let total = windows().map(|window| window.inputs.len() as u64).sum::<u64>() + copied;
         // A byte that is copied costs a fraction of one that is rewritten.
         let weight = windows().map(|window| window.bytes).sum::<u64>() + repack.bytes_moved / COPY_SHARE;
-        let mut meter = Meter::new(task, &*inner.env.clock, total, weight);
+        let mut meter = Meter::new(task, &*self.env().clock, total, weight);
         let mut writer = self.block_writer()?;
         let mut rewritten: Vec<Rewritten> = Vec::new();
         let (mut failures, mut unmerged) = (Vec::new(), Vec::new());
@@ -231,16 +164,16 @@ impl Store {
                 Err(e) => Ok((id, window, Err(format!("{}: {e}", place(state, id))))),
             }
         };
-        inner.env.pool.ordered(
+        self.env().pool.ordered(
             batches(windows),
             |batch| batch.iter().map(|(_, window)| window.bytes).sum(),
             // The threads continue while a block is being written.
-            inner.env.pool.threads() * 2,
+            self.env().pool.threads() * 2,
             // Decoded rows take about four times the bytes of encoded ones, and both are held at a time.
-            inner.options.memory_bytes / 8,
+            self.options().memory_bytes / 8,
             |batch| {
                 let groups = batch.iter().flat_map(|(_, window)| &window.inputs);
-                inner.reader.fetch_directories(groups.flat_map(|group| group.addresses()));
+                self.reader().fetch_directories(groups.flat_map(|group| group.addresses()));
                 batch.into_iter().map(rewrite).collect::<Result<Vec<_>>>()
             },
             |batch| {
@@ -292,17 +225,18 @@ impl Store {
     /// From now on keeps the tables that are as they were in `written` in the pages that were written of it.
     fn take_pages(&self, written: &State, pages: &Arc<Packed>) {
         // A call that is to stop leaves it as it is.
-        let Ok(_turn) = self.inner.committer.turn() else { return };
-        let mut state = self.inner.state.write();
-        *state = Arc::new(state.with_pages(written, pages));
-        self.inner.tables_kept.store(state.open_tables_len(), Ordering::Relaxed);
+        let Ok(_turn) = self.commits().turn() else { return };
+        let newest = self.commits().newest();
+        let state = Arc::new(newest.state().with_pages(written, pages));
+        drop(newest.replace(state.clone()));
+        self.upkeep().set_tables_kept(state.open_tables_len());
     }
 
     /// Writes a catalog snapshot of the newest state, names it in the log, and removes what it replaces. If `whole`, no part of
     /// an earlier one is kept.
     pub(super) fn write_catalog(&self, maintenance: &mut Maintenance, whole: bool) -> Result<()> {
-        let log = self.inner.log()?;
-        let whole = whole || self.inner.catalog_damaged.load(Ordering::SeqCst);
+        let log = self.commits().writable_log()?;
+        let whole = whole || self.upkeep().is_catalog_damaged();
         if whole && log.base().is_some_and(|base| self.seq().is_ok_and(|seq| seq == base.seq)) {
             // A new snapshot needs a commit of its own.
             let same = |state: &State| Ok(vec![Effect::SetDefaultRetention { retention: state.default_retention }]);
@@ -310,13 +244,13 @@ impl Store {
         }
         // All as of one instant: a snapshot that others name later is not what this one is made from.
         let (bytes, state, named) = {
-            let _turn = self.inner.committer.turn()?;
+            let _turn = self.commits().turn()?;
             (log.bytes(), self.current()?, log.base())
         };
         if named.is_some_and(|base| base.seq >= state.seq) || state.seq.0 == 0 {
             return Ok(());
         }
-        let storage = &*self.inner.storage;
+        let storage = &**self.storage();
         let shared = log.is_shared();
         let old: Vec<String> = match shared {
             false => storage.list(names::CATALOG)?.into_iter().map(|object| object.name).collect(),
@@ -331,7 +265,7 @@ impl Store {
         }
         // The name of the new one may be taken in another history.
         log.confirm()?;
-        let patience = shared.then_some((&self.inner.env, self.inner.options.retry_micros));
+        let patience = shared.then_some((self.env(), self.options().retry_micros));
         let (base, catalog, packed) = match recover::write_catalog(storage, &state, before, patience) {
             // Another process is writing it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
@@ -344,7 +278,7 @@ impl Store {
         let needed: BTreeSet<String> = catalog.names().collect();
         self.take_pages(&state, &packed);
         maintenance.catalog = Some(catalog);
-        self.inner.catalog_damaged.store(false, Ordering::SeqCst);
+        self.upkeep().set_catalog_damaged(false);
         let old: Vec<String> = old.into_iter().filter(|name| !needed.contains(name)).collect();
         // What could not be deleted is removed by the next checkpoint.
         self.delete_objects(&old);

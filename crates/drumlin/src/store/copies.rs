@@ -238,10 +238,10 @@ impl Store {
         for (from, version, schema) in restored_in(effects) {
             let table = state.get(from)?;
             for (what, filter) in Table::forbidden(table.schema_of(version)?, schema)? {
-                let (inner, read_point) = (&self.inner, numbered(state, version));
+                let read_point = numbered(state, version);
                 refuse_matching(
-                    &inner.reader,
-                    &inner.env.pool,
+                    &self.reader(),
+                    &self.env().pool,
                     &table,
                     read_point,
                     (&what, &filter),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Store;
 use super::blocks::add_blocks;
 use super::commit::retry_conflicts;
-use super::proposal::{Proposal, Work};
+use super::parts::{Proposal, Work};
 use super::tree::IntoPattern;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Error, ErrorKind, Meter, Result, Seq, TableId, Task};
@@ -96,19 +96,19 @@ impl Store {
     /// damaged, here or where it was written; `InvalidArgument` if both are the same store, or rows written by key are in
     /// memory of a store that is open for reading only; what reading here and writing there fail with.
     pub fn copy_to(&self, to: &Store, pattern: impl IntoPattern, options: &CopyToOptions) -> Result<CopyToReport> {
-        to.inner.log()?;
+        to.commits().writable_log()?;
         let pattern = pattern.into_pattern()?;
         let mut report = CopyToReport::default();
         let mut attempt = || {
             to.refresh_if_shared()?;
-            match self.inner.read_only {
+            match self.context().is_read_only() {
                 true => drop(self.refresh()?),
                 false => self.refresh_if_shared()?,
             }
             let (here, there) = (self.current()?, to.current()?);
             // Commits have random names.
             let same_commit = (here.seq, here.entry) == (there.seq, there.entry) && here.seq > Seq(0);
-            if Arc::ptr_eq(&self.inner, &to.inner) || same_commit {
+            if Arc::ptr_eq(self.commits(), to.commits()) || same_commit {
                 return Err(Error::invalid("both are the same store; `copy` copies within it"));
             }
             refuse_others(&here, &there, to, &pattern, options)?;
@@ -128,7 +128,7 @@ impl Store {
             lots.extend((!lot.tables.is_empty()).then_some(lot));
             let (groups, bytes) =
                 lots.iter().fold((0, 0), |(n, sum), lot| (n + lot.addresses.len() as u64, sum + lot.bytes));
-            let mut meter = Meter::new(&options.task, &*self.inner.env.clock, groups, bytes);
+            let mut meter = Meter::new(&options.task, &*self.env().clock, groups, bytes);
             for lot in lots {
                 let names = lot.tables.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
                 let (groups, bytes) = (lot.addresses.len() as u64, lot.bytes);
@@ -155,7 +155,7 @@ impl Store {
         let waiting: Vec<(&Path, TableId)> =
             state.ids_matching(pattern).filter(|(_, table)| state.has_parts(*table)).collect();
         match waiting.first() {
-            Some((path, _)) if self.inner.read_only => Err(Error::invalid(format!(
+            Some((path, _)) if self.context().is_read_only() => Err(Error::invalid(format!(
                 "rows of '{path}' were written by key and are in memory; checkpoint the store, or open it for writing"
             ))),
             _ => self.settle_rows(&waiting.into_iter().map(|(_, table)| table).collect(), true),
@@ -172,7 +172,7 @@ impl Store {
         options: &CopyToOptions,
         report: &mut CopyToReport,
     ) -> Result<Vec<(Path, Adopted)>> {
-        let now = there.time.max(to.time_now(there.time));
+        let now = there.time.max(to.commits().times().now(there.time));
         report.present.clear();
         let mut wanted = Vec::new();
         for found in state.tables_matching(pattern) {
@@ -201,16 +201,16 @@ impl Store {
     ) -> Result<()> {
         let task = &options.task;
         let blocks = by_block(lot.addresses.iter().copied());
-        let (inner, mut moves) = (&self.inner, Vec::with_capacity(lot.addresses.len()));
-        let mut writer = to.block_writer()?.inline(to.inner.options.inline_bytes);
-        inner.env.pool.ordered(
+        let mut moves = Vec::with_capacity(lot.addresses.len());
+        let mut writer = to.block_writer()?.inline(to.options().inline_bytes);
+        self.env().pool.ordered(
             blocks.into_values().map(Ok),
             |addresses| addresses.iter().map(Address::bytes).sum(),
-            inner.env.pool.threads() * 2,
-            inner.options.memory_bytes / 4,
+            self.env().pool.threads() * 2,
+            self.options().memory_bytes / 4,
             |addresses| {
                 task.cancel.check()?;
-                Ok((inner.reader.row_groups(&addresses)?, addresses))
+                Ok((self.reader().row_groups(&addresses)?, addresses))
             },
             |(encoded, addresses)| {
                 for (group, from) in encoded.into_iter().zip(addresses) {
@@ -261,7 +261,7 @@ impl Store {
     /// Reads row groups that were just written, every byte checked.
     fn read_again(&self, addresses: impl Iterator<Item = Address>, task: &Task) -> Result<()> {
         let blocks = by_block(addresses);
-        let reader = BlockReader::new(self.inner.storage.clone(), 0, MissingBlock::Damage);
+        let reader = BlockReader::new(self.storage().clone(), 0, MissingBlock::Damage);
         let read = |addresses: Vec<Address>| {
             task.cancel.check()?;
             reader
@@ -269,7 +269,7 @@ impl Store {
                 .map(drop)
                 .map_err(|e| e.context(format!("reading again what {} got", self.uri())))
         };
-        self.inner.env.pool.map(blocks.into_values().collect(), read).map(drop)
+        self.env().pool.map(blocks.into_values().collect(), read).map(drop)
     }
 }
 

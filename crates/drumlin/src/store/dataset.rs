@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use super::pins::Pin;
+use super::parts::Pin;
 use super::resolve::is_younger;
 use super::tree::IntoPattern;
 use super::{AsOf, Place, Store, Table};
@@ -408,7 +408,7 @@ impl Dataset {
 
     /// The same, with what all of its tables show found in `state`.
     pub(super) fn found_in(&self, store: &Store, state: &Arc<State>) -> Result<Dataset> {
-        let (state, pin) = store.inner.pins.take(|| state.clone());
+        let (state, pin) = store.commits().newest().pins().take(|| state.clone());
         let mut found = self.inner.tables.to_vec();
         for table in &mut found {
             table.find(store, &state, &pin)?;

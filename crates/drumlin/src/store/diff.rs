@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::alike::Alike;
 use super::in_groups::InMemory;
-use super::pins::Pin;
+use super::parts::Pin;
 use super::resolve::{AsOf, resolve};
 use super::{Place, Store, Table};
 use crate::base::{Cancel, Error, ErrorKind, Result, TableId, Version};

@@ -3,19 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::reclaim::UNFINISHED;
+use super::versions::Missing;
 use super::{Place, ReclaimOptions, ReclaimReport, Store};
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
-
-/// What to do about paths and patterns that name no table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Missing {
-    /// Refuse the whole call, naming every one.
-    #[default]
-    Refuse,
-    /// Skip them.
-    Ignore,
-}
 
 /// What a drop did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +49,7 @@ impl Store {
         options: &ReclaimOptions,
     ) -> Result<(DropReport, ReclaimReport)> {
         let patterns = patterns(paths)?;
-        let _one_at_a_time = self.inner.maintenance.lock()?;
+        let _one_at_a_time = self.upkeep().lock()?;
         let dropped = self.commit_in_turn(move |draft| {
             let (mut effects, report) = drop_tables(draft.state(), &patterns, missing)?;
             let tables = effects.iter().filter_map(|effect| match effect {

@@ -1,7 +1,12 @@
 //! What encoding frames needs of a store, and all that it needs: so that workers without a store encode as a store does.
 
+use arrow::array::RecordBatch;
+
 use super::Store;
-use crate::base::Pool;
+use crate::base::{Pool, Result};
+use crate::block::EncodedRowGroup;
+use crate::segment::Proof;
+use crate::table::{Schemes, TableCodec, encode_group, key_filter};
 
 /// Encodes frames into row groups.
 #[derive(Clone, Copy)]
@@ -13,6 +18,19 @@ pub(super) struct Encoder<'a> {
 
 impl Store {
     pub(super) fn encoder(&self) -> Encoder<'_> {
-        Encoder { pool: &self.inner.env.pool, memory_bytes: self.inner.options.memory_bytes }
+        Encoder { pool: &self.env().pool, memory_bytes: self.options().memory_bytes }
     }
+}
+
+/// Encodes a row group of rows in order, with its filter.
+pub(super) fn encode_keyed_group(
+    pool: &Pool,
+    codec: &TableCodec,
+    rows: RecordBatch,
+    like: Option<&Schemes>,
+    proof: Proof,
+) -> Result<(EncodedRowGroup, Schemes)> {
+    let filter = key_filter(&codec.keys_of(&rows)?.0);
+    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), like, proof)?;
+    Ok((EncodedRowGroup { filter, ..group }, schemes))
 }

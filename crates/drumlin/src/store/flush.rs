@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 
 use super::blocks::add_blocks;
-use super::keyed_bulk::encode_keyed_group;
+use super::encoder::encode_keyed_group;
 use super::{CheckpointReport, Store};
 use crate::base::{BlockId, Error, Result, TableId, Task, Version, caught};
 use crate::block::{BlockWriter, Written};
@@ -53,7 +53,7 @@ impl Store {
             }
         }
         let state = self.state()?;
-        self.inner.memtable_bytes.store(state.memtable_bytes(), std::sync::atomic::Ordering::Relaxed);
+        self.commits().newest().count_memtable_bytes(&state);
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl Store {
         }
         let state = self.state()?;
         if state.open_tables().any(|table| tables.contains(&table.id) && table.to_flush().is_some()) {
-            let _maintenance = self.inner.maintenance.lock()?;
+            let _maintenance = self.upkeep().lock()?;
             self.flush(&Task::default(), &mut CheckpointReport::default())?;
         }
         Ok(())
@@ -132,14 +132,15 @@ impl Store {
         task: &Task,
         failures: &mut Failures<'_>,
     ) -> Result<Vec<Flushing>> {
-        let inner = &self.inner;
         let mut flushes = Vec::new();
         for id in work {
             task.cancel.check()?;
             let table = state.get(*id)?;
             let part = table.to_flush().expect("just seen").clone();
             let hidden = match table.needs_part(&part) {
-                true => caught(|| hidden_rows(&inner.reader, &inner.env.pool, &table, &part, state.seq, &task.cancel)),
+                true => {
+                    caught(|| hidden_rows(&self.reader(), &self.env().pool, &table, &part, state.seq, &task.cancel))
+                }
                 false => Ok(Vec::new()),
             };
             match hidden {
@@ -162,7 +163,7 @@ impl Store {
         task: &Task,
         failures: &mut Failures<'_>,
     ) -> Result<BlockWriter> {
-        let (inner, proof) = (&self.inner, self.inner.options.proof());
+        let proof = self.options().proof();
         let mut writer = self.block_writer()?;
         let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
             .iter()
@@ -179,19 +180,19 @@ impl Store {
             both.map(move |(of, batch)| Ok((*at, of, batch)))
         });
         let mut refused: Vec<(usize, Error)> = Vec::new();
-        inner.env.pool.ordered(
+        self.env().pool.ordered(
             batches,
             |(.., batch)| batch.as_ref().map_or(0, batch_bytes),
-            inner.env.pool.threads() * 2,
-            inner.options.memory_bytes / 4,
+            self.env().pool.threads() * 2,
+            self.options().memory_bytes / 4,
             |(at, of, batch)| {
                 task.cancel.check()?;
                 let encode = |batch: RecordBatch| {
                     caught(|| match of {
-                        Of::Rows => encode_keyed_group(&inner.env.pool, &codecs[at], batch, None, proof),
+                        Of::Rows => encode_keyed_group(&self.env().pool, &codecs[at], batch, None, proof),
                         Of::History => {
                             let schema = batch.schema();
-                            encode_group(&inner.env.pool, vec![batch], &schema, None, proof)
+                            encode_group(&self.env().pool, vec![batch], &schema, None, proof)
                         }
                     })
                 };

@@ -5,12 +5,13 @@
 //! the same store are open or not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use parking_lot::Mutex;
 
-use super::{Inner, Mode, Options, Store};
+use super::parts::holder;
+use super::store::Inner;
+use super::{Mode, Options, Store};
 use crate::base::{Error, Result};
 
 /// Which folder a store is in: its device and inode.
@@ -43,68 +44,15 @@ pub(super) fn begin(folder: Folder, options: &Options) -> Result<Option<(Opening
         return Ok(Some((opening, Some(store))));
     }
     // The last handle may have been closed in between.
-    let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
-    let closes = |inner: &Arc<Inner>| {
-        inner.process == process && inner.handles.0.load(Ordering::SeqCst) == 0 && inner.lock.lock().is_some()
-    };
+    let open = open_in(folder);
+    let closes = |store: &Store| store.context().process() == process && store.handles().is_closing();
     Ok((!open.as_ref().is_some_and(closes)).then_some((opening, None)))
 }
 
-/// How many handles of a store are open.
-#[derive(Debug)]
-pub(super) struct Handles(AtomicUsize);
-
-impl Handles {
-    /// One handle.
-    pub fn one() -> Self {
-        Self(AtomicUsize::new(1))
-    }
-
-    /// Adds one, unless the last one is closed already.
-    fn join(&self) -> bool {
-        let more = |open: usize| (open > 0).then_some(open + 1);
-        self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
-    }
-
-    /// Removes one; returns whether it was the last.
-    fn leave(&self) -> bool {
-        self.0.fetch_sub(1, Ordering::SeqCst) == 1
-    }
-}
-
-/// A user's hold on a store, shared by clones.
-pub(super) struct Handle {
-    inner: Arc<Inner>,
-    closed: AtomicBool,
-}
-
-impl Handle {
-    /// The hold of a handle that was counted.
-    pub fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, closed: AtomicBool::new(false) }
-    }
-
-    /// Closes it; returns whether it was the last of its store.
-    pub fn close(&self) -> bool {
-        !self.closed.swap(true, Ordering::SeqCst) && self.inner.handles.leave()
-    }
-
-    /// `Closed` if it is closed.
-    pub fn check(&self) -> Result<()> {
-        match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::closed(format!("the store {} is closed", self.inner.uri))),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if self.close() {
-            // If this fails, the next open recovers.
-            let _ = self.inner.close();
-        }
-    }
+/// What this process has opened in `folder`, closed or not, as long as something holds it.
+fn open_in(folder: Folder) -> Option<Store> {
+    let open = OPEN.lock().get(&folder).cloned();
+    open.as_ref().and_then(Store::upgrade)
 }
 
 /// Another handle of the store in `folder`, if this process has it open for writing. `Locked` if it was opened with settings
@@ -113,27 +61,26 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     if options.mode == Mode::Read {
         return Ok(None);
     }
-    let open = OPEN.lock().get(&folder).and_then(Weak::upgrade);
-    // What lies there may be another store by now.
-    let is_there = |inner: &Arc<Inner>| inner.check().is_ok() && inner.log.confirm().is_ok();
-    let Some(inner) = open.filter(is_there) else { return Ok(None) };
-    if !inner.options.same_settings(options) {
+    // What is there may be another store by now.
+    let is_there = |store: &Store| store.check().is_ok() && store.commits().log().confirm().is_ok();
+    let Some(store) = open_in(folder).filter(is_there) else { return Ok(None) };
+    if !store.options().same_settings(options) {
         return Err(Error::locked(format!(
             "{} is open in this process already, with other settings; open it with the same, or close it first",
-            inner.uri
+            store.uri()
         )));
     }
-    Ok(inner.handles.join().then(|| Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None }))
+    Ok(store.join())
 }
 
 /// Says more of `locked`, the error for a folder that could not be locked, if it was this process itself that opened it for
 /// writing, or the process that this one is a fork of.
 pub(super) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
-    let Some(inner) = OPEN.lock().get(&folder).and_then(Weak::upgrade) else { return locked };
-    let holder = Inner::holder(inner.process);
-    match inner.process == std::process::id() {
+    let Some(store) = open_in(folder) else { return locked };
+    let holder = holder(store.context().process());
+    match store.context().process() == std::process::id() {
         // One that was closed has no lock: another process has it.
-        true if inner.lock.lock().is_none() => locked,
+        true if !store.handles().has_lock() => locked,
         true => Error::locked(format!(
             "{uri} is open for writing by this process, and failed; close it before opening it again"
         )),
@@ -149,5 +96,5 @@ pub(super) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
 pub(super) fn note(folder: Folder, store: &Store) {
     let mut open = OPEN.lock();
     open.retain(|_, inner| inner.strong_count() > 0);
-    open.insert(folder, Arc::downgrade(&store.inner));
+    open.insert(folder, store.downgrade());
 }

@@ -39,8 +39,7 @@ impl Store {
                 "a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are possible"
             )));
         }
-        let message = (!message.is_empty()).then(|| Arc::from(message));
-        Ok(Store { message, ..self.clone() })
+        Ok(self.saying(Some(message).filter(|message| !message.is_empty())))
     }
 }
 

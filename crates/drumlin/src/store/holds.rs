@@ -5,11 +5,9 @@
 //! clocks may differ, ends once it has been watched without a new beat for its whole life. A process that ends a hold looks at it again in
 //! the turn of the commit.
 
-use std::collections::BTreeMap;
-
 use super::Store;
-use super::open::is_in_memory;
-use super::time::STEP;
+use super::parts::STEP;
+use super::uri::is_in_memory;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Result, SessionId, Timestamp};
 use crate::catalog::{Effect, Hold, HoldKind, State, ended};
@@ -46,9 +44,6 @@ impl HoldInfo {
     }
 }
 
-/// Holds whose beats lie in the future: how many beats each had, and when that was first seen.
-pub(super) type Watched = BTreeMap<SessionId, (u64, Timestamp)>;
-
 impl Store {
     /// `InvalidArgument` if no other process can reach this store.
     pub(super) fn check_reachable(&self, what: &str) -> Result<()> {
@@ -73,13 +68,13 @@ impl Store {
                 "a hold lives for 30 days at most without a beat, and its workers write for 30 days at most",
             ));
         }
-        let entropy = &self.inner.env.entropy;
+        let entropy = &self.env().entropy;
         let name = EntryId((u128::from(entropy.next()?) << 64) | u128::from(entropy.next()?) | 1);
-        let (free, inner) = (self.free_number()?, self.inner.clone());
+        let (free, log_store) = (self.free_number()?, self.commits().log().store());
         let open = move |state: &State| {
             let (hold, kind) = (state.next_session().max(free), kind.clone());
             // A store that one process writes, made by an earlier build, has no other name than this.
-            let store = if inner.log.store() == 0 { name.0 } else { inner.log.store() };
+            let store = if log_store == 0 { name.0 } else { log_store };
             Ok(vec![Effect::OpenHold { hold, store, kind, life_micros, work_micros }])
         };
         let state = self.commit_effects(open)?;
@@ -109,7 +104,7 @@ impl Store {
     /// Ends the holds whose owners have been silent for longer than their life, and forgets old jobs.
     pub(super) fn end_silent_holds(&self) -> Result<()> {
         let state = self.state()?;
-        let now = self.age_now(state.time);
+        let now = self.commits().times().age(state.time);
         let silent = self.silent(&state, now);
         let old = move |state: &State| -> Vec<String> {
             let old = state.holds.jobs.iter().filter(|(_, job)| job.time.0.saturating_add(JOBS_MICROS) <= now.0);
@@ -132,8 +127,7 @@ impl Store {
 
     /// The silent holds of `state`, with the number of their beats.
     fn silent(&self, state: &State, now: Timestamp) -> Vec<(SessionId, u64)> {
-        let mut watched = self.inner.watched.lock();
-        watched.retain(|hold, _| state.holds.is_open(*hold));
+        self.watched().keep(|hold| state.holds.is_open(hold));
         let over = |since: Timestamp, hold: &Hold| {
             u64::try_from(now.0.saturating_sub(since.0)).is_ok_and(|micros| micros > hold.life_micros)
         };
@@ -146,13 +140,7 @@ impl Store {
                 _ if is_old => true,
                 false => false,
                 true if planted(Bug::TrustBeats) => false,
-                true => {
-                    let (beats, since) = watched.entry(*id).or_insert((hold.beats, now));
-                    if *beats != hold.beats {
-                        (*beats, *since) = (hold.beats, now);
-                    }
-                    over(*since, hold)
-                }
+                true => over(self.watched().since(*id, hold, now), hold),
             };
             if is_silent {
                 silent.push((*id, hold.beats));

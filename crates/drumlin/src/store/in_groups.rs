@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Store;
 use super::commit::retry_conflicts;
-use super::pins::Pin;
+use super::parts::Pin;
 use super::resolve::table_at;
 use super::transaction::{Open, run_again};
 use crate::base::planted::{Bug, planted};
@@ -47,9 +47,26 @@ impl Store {
         }
         Ok(committed.map(|after| (after, value)))
     }
-}
 
-impl Store {
+    /// A state in which the table at `path` has no rows in memory, if its columns are to change: `base`, or a newer one with the
+    /// pin that keeps its blocks. In `base` the change that needs it so is found to be sound first.
+    pub(super) fn settled_state<T>(
+        &self,
+        base: Arc<State>,
+        path: &Path,
+        changes: bool,
+        sound: impl FnOnce(&State) -> Result<T>,
+    ) -> Result<(Arc<State>, Option<Arc<Pin>>)> {
+        match base.table_at(path)?.filter(|table| changes && !table.parts.is_empty()) {
+            None => Ok((base, None)),
+            Some(table) => {
+                sound(&base)?;
+                self.settle_rows(&BTreeSet::from([table.id]), true)?;
+                self.pinned_state().map(|(state, pin)| (state, Some(pin)))
+            }
+        }
+    }
+
     /// Does `work` on a state in which the rows in memory of `tables` are in row groups, with the pin that keeps its blocks; then a commit
     /// of its own makes them so. All versions that were there are in that state, whatever retention makes of them in the commit's turn. If
     /// the work fails, nothing is changed.

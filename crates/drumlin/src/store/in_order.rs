@@ -86,15 +86,14 @@ impl Store {
     }
 
     fn plan_order(&self, table: &Table, options: &PlanOptions) -> Result<Vec<OrderPlan>> {
-        let inner = &self.inner;
         // Part of the budget may be needed for what is still to be vacuumed.
         let spent = match options.budget >= 1.0 {
             true => 0,
             false => plan(table, options).windows.iter().map(|window| window.bytes_rewritten()).sum(),
         };
         // Four bytes a row say where it is now.
-        let rows_max = inner.options.memory_bytes / 16;
-        plan_order(&inner.reader, &inner.env.pool, table, options, spent, rows_max)
+        let rows_max = self.options().memory_bytes / 16;
+        plan_order(&self.reader(), &self.env().pool, table, options, spent, rows_max)
     }
 
     /// Merges what a plan says, and commits it.
@@ -106,7 +105,7 @@ impl Store {
         task: &Task,
         report: &mut CheckpointReport,
     ) -> Result<()> {
-        let (inner, classes) = (&self.inner, Classes::of(table));
+        let classes = Classes::of(table);
         let mut writer = self.block_writer()?;
         let (mut slots, mut merges) = (Vec::with_capacity(plan.slots.len()), 0);
         for slot in plan.slots {
@@ -119,7 +118,7 @@ impl Store {
             };
             let mut outputs = Vec::new();
             let merged = caught(|| {
-                let (reader, pool) = (&inner.reader, &inner.env.pool);
+                let (reader, pool) = (&self.reader(), &self.env().pool);
                 merge_groups(
                     reader,
                     pool,
@@ -127,7 +126,7 @@ impl Store {
                     &table.spec,
                     &set,
                     &classes,
-                    inner.options.proof(),
+                    self.options().proof(),
                     &task.cancel,
                     |group, ordered| {
                         let rows = group.rows;

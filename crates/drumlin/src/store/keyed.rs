@@ -7,56 +7,17 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
 use super::in_groups::{InMemory, in_memory};
-use super::proposal::{Proposal, Work};
-use super::resolve::{newest, of_table, table_at};
+use super::parts::{Proposal, Work};
+use super::resolve::table_at;
 use super::transaction::Open;
-use super::{Frame, Store, VersionInfo, WriteOptions};
-use crate::base::{Cancel, Error, Pool, Result, Seq};
+use super::{Frame, Store, WriteOptions};
+use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
-use crate::memtable::{Keys, RowBytes};
-use crate::segment::{join_batches, take_batch};
-use crate::table::{
-    Checks, Conform, RowPlace, RowsChange, SchemaMode, Searcher, StoredSchema, Table, TableCodec, batch_bytes,
-};
-
-/// What a write by key did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RowsReport {
-    /// The commit. `None` in a transaction.
-    pub seq: Option<Seq>,
-    /// Rows written, or keys deleted, whether they existed or not.
-    pub rows: u64,
-    /// The version that it made, if it wrote row groups. Rows written without row groups belong to the version that the
-    /// next checkpoint, snapshot or bulk write numbers.
-    pub version: Option<VersionInfo>,
-}
-
-/// What is done by key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ByKey {
-    /// Rows with keys that must be new.
-    Insert,
-    /// Rows that replace those with the same keys, if there are any.
-    Upsert,
-    /// Keys to delete, if they exist.
-    Delete,
-}
-
-/// The data of a call, in the table's schema.
-pub(super) struct Gathered<'a> {
-    pub codec: Arc<TableCodec>,
-    /// Whole rows, or key columns.
-    pub schema: SchemaRef,
-    /// The batches pulled so far.
-    pub drawn: Vec<RecordBatch>,
-    /// The rest, to be pulled, if that was not all.
-    pub rest: Option<Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>>,
-    /// The schema that the table had, and the one that it gets for these rows, if that is another.
-    pub evolved: Option<(SchemaRef, StoredSchema)>,
-    /// The checks that they keep; `None` for keys.
-    pub checks: Option<Checks>,
-}
+use crate::memtable::Keys;
+use crate::segment::join_batches;
+use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, Table, TableCodec, batch_bytes};
 
 /// What rows of a frame must be to be brought into a table.
 #[derive(Default)]
@@ -184,9 +145,9 @@ impl Store {
         }
         let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
         let checks = (what != ByKey::Delete).then(|| demands.checks.clone());
-        let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.inner.env.pool);
+        let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.env().pool);
         let (mut drawn, mut bytes) = (Vec::new(), 0);
-        while bytes <= self.inner.options.row_write_bytes {
+        while bytes <= self.options().row_write_bytes {
             options.task.cancel.check()?;
             match batches.next() {
                 Some(batch) => {
@@ -219,45 +180,16 @@ impl Store {
         Ok((footprint, few.effect(table)))
     }
 
-    /// `AlreadyExists`, naming keys, if a table has rows with any of `keys`.
-    pub(super) fn refuse_present(
-        &self,
-        state: &State,
-        table: &Table,
-        codec: &TableCodec,
-        keys: &Keys,
-        path: &Path,
-        cancel: &Cancel,
-    ) -> Result<()> {
-        let mut rows = RowBytes::default();
-        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
-        let places = places.map_err(|e| of_table(path, e))?;
-        let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect();
-        refuse(codec, keys, &present, &format!("'{path}' has rows with"))
-    }
-
-    /// Searches the newest rows of `table`, a table of `state`.
-    pub(super) fn searcher<'a>(
-        &'a self,
-        state: &State,
-        table: &'a Table,
-        codec: &'a TableCodec,
-        cancel: &'a Cancel,
-    ) -> Searcher<'a> {
-        let (reader, pool, read_point) = (&*self.inner.reader, &self.inner.env.pool, newest(state, table));
-        Searcher { reader, pool, table, read_point, codec, cancel }
-    }
-
     /// Waits for a checkpoint if the rows that wait for one take far too much memory.
     fn wait_for_room(&self) -> Result<()> {
         const TIMES: u64 = 4;
-        let bound = self.inner.options.memtable_bytes.saturating_mul(TIMES);
-        let over = || bound > 0 && self.inner.memtable_bytes.load(std::sync::atomic::Ordering::Relaxed) > bound;
-        if over() && self.handle.is_some() {
+        let bound = self.options().memtable_bytes.saturating_mul(TIMES);
+        let over = || bound > 0 && self.commits().newest().memtable_bytes() > bound;
+        if over() && self.is_handle() {
             // The checkpoint that is due waits for what holds this.
-            self.inner.maintenance.check()?;
+            self.upkeep().check_outside()?;
             self.checkpoint_if_due();
-            self.inner.background.wait()?;
+            self.upkeep().background().wait()?;
         }
         Ok(())
     }
@@ -288,52 +220,4 @@ impl SmallWrite {
     fn effect(&self, table: &Table) -> Effect {
         Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
     }
-}
-
-/// `Conflict` if the table is not as rows were prepared for it: with this schema and, of rows rather than keys, these checks.
-pub(super) fn check_schema(table: &Table, path: &Path, expected: &SchemaRef, checks: Option<&Checks>) -> Result<()> {
-    let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
-    let same = table.codec().ok().is_some_and(|codec| codec.schema() == expected);
-    match same && checks.is_none_or(same_checks) {
-        true => Ok(()),
-        false => Err(Error::conflict(format!("the schema of '{path}' changed during the call"))),
-    }
-}
-
-/// The rows of a batch in the order of their keys, without those whose keys occur again later in it, and the keys; an
-/// insert refuses such keys.
-pub(super) fn dedup_keys(what: ByKey, codec: &TableCodec, batch: RecordBatch) -> Result<(RecordBatch, Keys)> {
-    let keys = codec.keys_of(&batch)?.0;
-    let mut order = keys.sorted_places();
-    let sorted = keys.take(order.iter().map(|at| *at as usize));
-    let mut twice: Vec<usize> = (1..order.len()).filter(|at| sorted.get(at - 1) == sorted.get(*at)).collect();
-    if what == ByKey::Insert {
-        refuse(codec, &sorted, &twice, "the data has more than one row with")?;
-    }
-    if twice.is_empty() {
-        let batch = if keys == sorted { batch } else { take_batch(&batch, order)? };
-        return Ok((batch, sorted));
-    }
-    // Of rows with the same key the last one counts.
-    twice.iter_mut().for_each(|at| *at -= 1);
-    let mut dead = twice.into_iter().peekable();
-    let kept: Vec<usize> = (0..order.len()).filter(|at| dead.next_if_eq(at).is_none()).collect();
-    let keys = sorted.take(kept.iter().copied());
-    order = kept.into_iter().map(|at| order[at]).collect();
-    Ok((take_batch(&batch, order)?, keys))
-}
-
-/// `AlreadyExists` if two rows of `batch` have the same key.
-pub(super) fn check_distinct(codec: &TableCodec, batch: &RecordBatch) -> Result<()> {
-    dedup_keys(ByKey::Insert, codec, batch.clone()).map(drop)
-}
-
-/// `AlreadyExists`, naming the keys at `places`, if there are any places.
-pub(super) fn refuse(codec: &TableCodec, keys: &Keys, places: &[usize], what: &str) -> Result<()> {
-    if places.is_empty() {
-        return Ok(());
-    }
-    let named = codec.key_codec().describe_some(places.iter().map(|at| keys.get(*at)));
-    let key = if places.len() == 1 { "the key" } else { "the keys" };
-    Err(Error::already_exists(format!("{what} {key} {named}; nothing was written")))
 }

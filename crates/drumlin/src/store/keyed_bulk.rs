@@ -11,21 +11,21 @@ use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
-use super::encoder::Encoder;
-use super::keyed::{ByKey, Gathered, RowsReport, check_schema, dedup_keys, refuse};
-use super::proposal::Proposal;
+use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys, refuse};
+use super::encoder::{Encoder, encode_keyed_group};
+use super::parts::Proposal;
 use super::resolve::{of_table, table_at};
 use super::update::{delete_in_memory, positions};
 use super::{Store, WriteOptions};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Pool, Progress, Result, Task};
+use crate::base::{Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::table::{
     Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table,
-    TableChange, TableCodec, VersionKind, batch_bytes, encode_group, in_pieces, key_filter,
+    TableChange, TableCodec, VersionKind, batch_bytes, in_pieces,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -78,7 +78,7 @@ impl Store {
         options: &WriteOptions,
     ) -> Result<RowsReport> {
         let (codec, began) = (gathered.codec.clone(), self.began());
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
         let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         writer.finish()?;
         let rows = encoded.rows;
@@ -110,7 +110,7 @@ impl Store {
         options: &WriteOptions,
     ) -> Result<PreparedBulk> {
         let codec = gathered.codec.clone();
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
         let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         let added = add_blocks(writer.finish()?);
         let table = &table_at(state, path)?;
@@ -318,19 +318,6 @@ impl Encoded {
         }
         Ok(())
     }
-}
-
-/// Encodes a row group of rows in order, with its filter.
-pub(super) fn encode_keyed_group(
-    pool: &Pool,
-    codec: &TableCodec,
-    rows: RecordBatch,
-    like: Option<&Schemes>,
-    proof: Proof,
-) -> Result<(EncodedRowGroup, Schemes)> {
-    let filter = key_filter(&codec.keys_of(&rows)?.0);
-    let (group, schemes) = encode_group(pool, vec![rows], codec.schema(), like, proof)?;
-    Ok((EncodedRowGroup { filter, ..group }, schemes))
 }
 
 /// The places in `a` of keys that are in `b` too; both ascend.

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 
-use super::pins::Pin;
+use super::parts::Pin;
 use super::read::ATTEMPTS;
 use super::resolve::{newest, of_table};
 use super::{AsOf, Place, Store};
@@ -56,8 +56,8 @@ impl TableView {
     }
 
     fn searcher<'a>(&'a self, view: &'a View, cancel: &'a Cancel) -> Searcher<'a> {
-        let inner = &self.place.store().inner;
-        let (reader, pool, table, codec) = (&*inner.reader, &inner.env.pool, &*view.table, &self.codec);
+        let store = self.place.store();
+        let (reader, pool, table, codec) = (&*store.reader(), &store.env().pool, &*view.table, &self.codec);
         Searcher { reader, pool, table, read_point: view.read_point, codec, cancel }
     }
 

@@ -197,7 +197,7 @@ impl Layout {
                 }
             }
         }
-        let repack = plan_repack(&state, &drawing.plans, &options.plan, store.inner.options.block_bytes)?;
+        let repack = plan_repack(&state, &drawing.plans, &options.plan, store.options().block_bytes)?;
         let repacked: std::collections::BTreeSet<BlockId> = repack.blocks.into_iter().collect();
         let (mut condemned, mut condemned_bytes) = (0, 0);
         for (_, block) in state.ledger.condemned() {

@@ -167,7 +167,7 @@ fn write_plans(
     plans: Vec<(Vec<TableSplit>, Option<u64>)>,
 ) -> Result<Vec<Split>> {
     // As with blocks: no other history's lease has this name.
-    let number = if store.inner.log.is_shared() { (store.inner.env.entropy.next()? >> 32) << 24 } else { 0 };
+    let number = if store.context().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
     let object = BlockId { session: hold, number };
     let (name, mut offset) = (names::block(object), 0);
     let (mut splits, mut parts) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
@@ -194,7 +194,7 @@ fn write_plans(
         parts.push(Bytes::from(plan));
     }
     if !splits.is_empty() {
-        store.inner.storage.put(&name, &parts, WriteMode::Once)?;
+        store.storage().put(&name, &parts, WriteMode::Once)?;
     }
     // A put that took longer than the lease's life has come too late.
     match store.state()?.holds.is_open(hold) {

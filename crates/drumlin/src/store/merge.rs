@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::keyed::refuse;
+use super::by_key::refuse;
 use super::resolve::{newest, table_at};
 use super::row_changes::{PreparedRows, RowChanges};
 use super::{Frame, Store, UpdateOptions, VersionInfo};
@@ -30,9 +30,9 @@ pub struct MergeReport {
 impl Store {
     /// All rows of a frame, which must fit into memory.
     pub(super) fn collected(&self, path: &Path, frame: Frame<'_>, options: &UpdateOptions) -> Result<RecordBatch> {
-        let (schema, bound): (SchemaRef, u64) = (frame.schema().clone(), self.inner.options.memory_bytes / 2);
+        let (schema, bound): (SchemaRef, u64) = (frame.schema().clone(), self.options().memory_bytes / 2);
         let (mut batches, mut bytes) = (Vec::new(), 0);
-        for batch in frame.into_batches(&self.inner.env.pool, &format!("'{path}'")) {
+        for batch in frame.into_batches(&self.env().pool, &format!("'{path}'")) {
             options.task.cancel.check()?;
             let batch = batch?;
             bytes += batch_bytes(&batch);
@@ -63,9 +63,8 @@ impl Store {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;
-        let inner = &self.inner;
-        let reader = &inner.reader;
-        let outcomes = inner.env.pool.map(table.groups.iter().collect(), |group| {
+        let reader = &self.reader();
+        let outcomes = self.env().pool.map(table.groups.iter().collect(), |group| {
             options.task.cancel.check()?;
             Ok(bound.outcome(reader, group)?.map(|outcome| (group.id, outcome)))
         });

@@ -2,7 +2,6 @@
 //! that Prometheus reads.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 use super::Store;
 use crate::base::{BUCKETS, Counter, Histogram, Request, Result};
@@ -55,9 +54,8 @@ pub enum MetricValue {
 /// `Closed` if the store is closed.
 pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     let state = store.current()?;
-    let inner = &store.inner;
-    let counted = &inner.env.metrics;
-    let cache = inner.reader.cache();
+    let counted = &store.env().metrics;
+    let cache = store.reader().cache();
     let mut all = Listed::default();
     all.counter("drumlin_commits_total", "Entries of the log that this process made.", &counted.commits);
     all.counter("drumlin_transactions_total", "Transactions in these commits.", &counted.transactions);
@@ -94,13 +92,13 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     all.gauge("drumlin_seq", "The last commit that is seen here.", state.seq.0);
     all.gauge("drumlin_cache_bytes", "Memory of the cache of encoded data.", cache.bytes);
     let help = "Memory of rows written by key that wait for a checkpoint.";
-    all.gauge("drumlin_memtable_bytes", help, inner.memtable_bytes.load(Ordering::Relaxed));
+    all.gauge("drumlin_memtable_bytes", help, store.commits().newest().memtable_bytes());
     let help = "Tables that are held decoded in memory; the others are in pages.";
     all.gauge("drumlin_decoded_tables", help, state.open_tables_len() as u64);
     let help = "Memory of small blocks that travelled in commits.";
-    all.gauge("drumlin_inline_bytes", help, inner.storage.held_bytes());
+    all.gauge("drumlin_inline_bytes", help, store.storage().held_bytes());
     let help = "Bytes of the log that the next catalog snapshot will make unnecessary.";
-    all.gauge("drumlin_log_bytes", help, inner.log.bytes());
+    all.gauge("drumlin_log_bytes", help, store.commits().log().bytes());
     Ok(all.0)
 }
 

@@ -1,34 +1,21 @@
 //! Opens and creates stores, and follows one that another process writes.
 
-use std::collections::BTreeSet;
-use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
 
-use super::background::Background;
-use super::committer::Committer;
-use super::feed::Feeds;
 use super::format::{format_text, read_format};
-use super::handles::{Handle, Handles};
-use super::pins::Pins;
+use super::parts::{holder, recover};
 use super::probe::probe;
-use super::syncer::{self, Syncer};
-use super::time::Times;
-use super::trigger::Triggers;
-use super::{Inner, Maintenance, Mode, Options, Store, Sync, checkpoint, handles, recover};
-use crate::base::waiting::{self, Exclusive};
-use crate::base::{Env, Error, ErrorKind, Result, Seq};
-use crate::block::{BlockReader, MissingBlock};
-use crate::catalog::State;
-use crate::log::{
-    CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, SealingLog, retry_while_moving,
-};
+use super::store::Opening;
+use super::uri::{folder_of, is_in_memory};
+use super::{Mode, Options, Store, Sync, checkpoint, handles};
+use crate::base::waiting;
+use crate::base::{Env, Error, ErrorKind, Result};
+use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, Guard, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode,
-    is_bucket, names,
+    BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,
+    names,
 };
 
 impl Store {
@@ -89,7 +76,7 @@ impl Store {
                 match open_on(disk, env, uri, options) {
                     Err(e) if e.kind() == ErrorKind::Locked => Err(handles::locked_here(folder, uri, e)),
                     store => store.inspect(|store| {
-                        if !store.inner.read_only {
+                        if !store.context().is_read_only() {
                             handles::note(folder, store);
                         }
                     }),
@@ -98,99 +85,22 @@ impl Store {
         }
     }
 
-    /// Puts a store together from its parts.
-    pub(super) fn start(env: Env, uri: &str, options: Options, parts: Parts) -> Result<Store> {
-        let Parts { storage, log, state, catalog, lock, lent } = parts;
-        let read_only = options.mode == Mode::Read;
-        let process = std::process::id();
-        let missing = if read_only || log.is_shared() { MissingBlock::Reclaimed } else { MissingBlock::Damage };
-        let memtable_bytes = state.memtable_bytes();
-        let tables_kept = state.open_tables_len();
-        let syncer = match options.sync {
-            Sync::Interval(interval) if !read_only => Some(Syncer::new(interval)),
-            _ => None,
-        };
-        let times = Times::new(state.time, env.clock.now());
-        let log: Box<dyn CommitLog> = Box::new(SealingLog::new(log, storage.clone()));
-        let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
-        let triggers = Triggers::reporting_to(&env);
-        let inner = Inner {
-            uri: uri.to_owned(),
-            times,
-            watched: Mutex::default(),
-            env,
-            reader: Arc::new(reader),
-            storage,
-            log,
-            read_only,
-            state: RwLock::new(Arc::new(state)),
-            committer: Committer::default(),
-            feeds: Arc::new(Feeds::default()),
-            triggers: Arc::new(triggers),
-            pins: Arc::new(Pins::default()),
-            session: Mutex::new(None),
-            maintenance: Exclusive::new(
-                "a checkpoint, reclaim or purge of this store",
-                Maintenance { catalog, unmerged: BTreeSet::new() },
-            ),
-            background: Background::new(checkpoint::automatic),
-            syncer,
-            memtable_bytes: AtomicU64::new(memtable_bytes),
-            tables_kept: AtomicUsize::new(tables_kept),
-            catalog_damaged: AtomicBool::new(false),
-            proven_from: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-            handles: Handles::one(),
-            process,
-            lock: Mutex::new(lock),
-            lent,
-            options,
-        };
-        // Nothing has read the replayed states, so no moves need be kept.
-        Arc::make_mut(&mut *inner.state.write()).forget_moves(None);
-        let state = inner.state.read().clone();
-        inner.hold_inline(&State::default(), &state);
-        inner.publish(&State::default(), state.clone());
-        let inner = Arc::new(inner);
-        syncer::start(&inner)?;
-        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
-    }
-
-    /// Takes in what other processes have committed. Returns the last commit seen.
+    /// Closes the store cleanly: all later calls fail, and the next open needs no recovery. Open scans may still be read to
+    /// their end. If this process has opened it more than once, it stays open for the other handles.
     ///
     /// # Errors
-    /// `Unavailable` if the log cannot be read, `Corrupt` if it is damaged.
-    pub fn refresh(&self) -> Result<Seq> {
-        self.inner.check()?;
-        // In the turn, nothing else changes the state.
-        let _turn = self.inner.committer.turn()?;
-        if let Some(news) = self.inner.log.refresh()? {
-            self.take_in(news)?;
+    /// `InDoubt` if the last commits, or that the log has ended, could not be made durable.
+    pub fn close(&self) -> Result<()> {
+        if !self.close_handle() {
+            return Ok(());
         }
-        self.seq()
+        // Before the log is closed, so that triggers are not called again for the same commits.
+        self.registry().stop();
+        let open = !self.context().is_read_only() && self.context().check().is_ok();
+        let own = self.own();
+        let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
+        self.close_parts().and(noted)
     }
-}
-
-impl Store {
-    /// In a shared store: takes in what others have committed, so that what is written does not depend on anything that
-    /// was changed before the call.
-    pub(super) fn refresh_if_shared(&self) -> Result<()> {
-        if self.inner.log()?.is_shared() {
-            self.refresh()?;
-        }
-        Ok(())
-    }
-}
-
-/// What a store is put together from.
-pub(super) struct Parts {
-    pub storage: Arc<InlineStorage>,
-    pub log: Box<dyn CommitLog>,
-    pub state: State,
-    pub catalog: Option<recover::Catalog>,
-    pub lock: Option<Box<dyn Guard>>,
-    /// Whether the storage belongs to another owner, who keeps using it when the store is closed.
-    pub lent: bool,
 }
 
 /// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
@@ -206,7 +116,7 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         // Not before the folder is known to be a store, or fit to become one.
         _ => {
             check_foreign(&*disk, uri, options.mode)?;
-            Some(disk.lock(names::LOCK, &Inner::holder(std::process::id()))?)
+            Some(disk.lock(names::LOCK, &holder(std::process::id()))?)
         }
     };
     let mut lossy = false;
@@ -243,7 +153,13 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         }
         Err(e) => return Err(e),
     };
-    let store = Store::start(env, uri, options, Parts { storage, log, state, catalog, lock, lent: false })?;
+    let store = Store::start(
+        env,
+        uri,
+        options,
+        Opening { storage, log, state, catalog, lock, lent: false },
+        checkpoint::automatic,
+    )?;
     if lossy {
         store.pass_over_lost()?;
     }
@@ -306,34 +222,12 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     };
     log.knows(state.seq);
     log.adopt(state.holds.store);
-    let parts = Parts { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
-    let store = Store::start(env, uri, options, parts)?;
+    let opening = Opening { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
+    let store = Store::start(env, uri, options, opening, checkpoint::automatic)?;
     if opened.lossy {
         store.pass_over_lost()?;
     }
     Ok(store)
-}
-
-/// Whether a store lives in memory, where no other process reaches it.
-pub(super) fn is_in_memory(uri: &str) -> bool {
-    uri == "memory://"
-}
-
-/// The folder that `uri` names.
-pub(super) fn folder_of(uri: &str) -> Result<&FilePath> {
-    let path = match uri.split_once("://") {
-        Some(("file", path)) => path,
-        Some((scheme, _)) => {
-            return Err(Error::invalid(format!(
-                "'{scheme}://' is not known; expected a path, 'file://', 's3://', 'gs://', 'az://' or 'memory://'"
-            )));
-        }
-        None => uri,
-    };
-    match path.is_empty() {
-        true => Err(Error::invalid("the path of the store is empty")),
-        false => Ok(FilePath::new(path)),
-    }
 }
 
 /// Fails if what lies there is what is left of a store whose object `missing`, from which all else is reached, is gone.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::pins::Pin;
+use super::parts::Pin;
 use super::{Store, Transaction};
 use crate::base::Result;
 use crate::catalog::{Draft, Read, State};
@@ -86,7 +86,7 @@ impl Place {
     /// that uses the transaction.
     pub(super) fn may_wait(&self, writes: bool) -> bool {
         match self {
-            Place::Store(store) => writes || store.inner.options.fresh,
+            Place::Store(store) => writes || store.options().fresh,
             Place::Transaction(transaction) => transaction.is_locked(),
         }
     }

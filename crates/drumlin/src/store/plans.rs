@@ -27,7 +27,7 @@ impl Store {
     pub fn vacuum_plan(&self, options: &PlanOptions) -> Result<VacuumPlan> {
         let state = self.state()?;
         let plans = all_plans(&state, options)?;
-        let blocks = plan_repack(&state, &plans, options, self.inner.options.block_bytes)?;
+        let blocks = plan_repack(&state, &plans, options, self.options().block_bytes)?;
         Ok(VacuumPlan { tables: plans.into_iter().map(|(id, plan)| (place(&state, id), plan)).collect(), blocks })
     }
 }

@@ -178,10 +178,10 @@ impl Tree {
 impl Store {
     /// Changes what lives in this process only, between commits.
     fn change_views(&self, change: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
-        let _turn = self.inner.committer.turn()?;
+        let _turn = self.commits().turn()?;
         let mut next = State::clone(&*self.current()?);
         change(&mut next)?;
-        *self.inner.state.write() = Arc::new(next);
+        drop(self.commits().newest().replace(Arc::new(next)));
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use roaring::RoaringBitmap;
 use super::blocks::add_blocks;
 use super::plans::blocks_with_holes;
 use super::purge_family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
+use super::purge_match::Matching;
 use super::purge_report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use super::read::ATTEMPTS;
 use super::reclaim::ReclaimReport;
@@ -28,9 +29,7 @@ use crate::block::{Address, RepackPlan};
 use crate::catalog::{Effect, Pattern, State};
 use crate::filter::Filter;
 use crate::storage::names;
-use crate::table::{
-    DictionaryValues, FilterOfVersions, Positions, Retained, RowGroup, Rows, ShrunkGroup, Table, TextsOfColumns,
-};
+use crate::table::{DictionaryValues, FilterOfVersions, Positions, RowGroup, Rows, ShrunkGroup, Table, TextsOfColumns};
 
 /// What a purge that failed after its first commit says.
 const BEGUN: &str =
@@ -41,17 +40,6 @@ const ROUNDS_MAX: usize = 32;
 
 /// Row groups to be written again: one of their records, and the rows that are erased.
 type Marked = BTreeMap<Address, (Arc<Table>, Arc<RowGroup>, RoaringBitmap)>;
-
-/// The rows that match, by row group, and histories with such rows.
-#[derive(Clone, Default)]
-pub(super) struct Matching {
-    pub rows: BTreeMap<Address, Positions>,
-    histories: BTreeSet<(TableId, Version)>,
-    /// All row groups that were looked at.
-    pub judged: BTreeSet<Address>,
-    /// All rows of these.
-    pub rows_judged: u64,
-}
 
 /// Rows to be erased from everywhere: see [`Store::purge`].
 ///
@@ -122,7 +110,7 @@ impl Purge {
     fn run(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
         let Self { store, pattern, filter } = self;
         store.refresh_if_shared()?;
-        let mut maintenance = store.inner.maintenance.lock()?;
+        let mut maintenance = store.upkeep().lock()?;
         let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
         named(&*store.current()?, pattern, filter)?;
         let mut report = CheckpointReport::default();
@@ -148,7 +136,7 @@ impl Purge {
         receipt.bytes_written += report.bytes_written;
         store.delete_purged(before, task, receipt)?;
         store.examine(pattern, filter, begun, task, receipt)?;
-        receipt.time = store.inner.env.clock.now().0;
+        receipt.time = store.env().clock.now().0;
         Ok(())
     }
 }
@@ -172,70 +160,6 @@ impl Store {
             None => Ok(()),
             Some(failure) => Err(Error::corrupt(format!("rows in memory cannot be turned into row groups: {failure}"))),
         }
-    }
-
-    /// Judges the rows of all row groups of `family` that `found` does not have yet.
-    pub(super) fn judge(
-        &self,
-        state: &State,
-        family: &Family,
-        filter: &Filter,
-        found: &mut Matching,
-        task: &Task,
-    ) -> Result<()> {
-        let inner = &self.inner;
-        let tables: BTreeMap<TableId, Arc<Table>> =
-            members(state, family)?.into_iter().map(|table| (table.id, table)).collect();
-        let filters: BTreeMap<TableId, FilterOfVersions<'_>> =
-            tables.iter().map(|(id, table)| (*id, FilterOfVersions::new(table, filter))).collect();
-        let retained: BTreeMap<TableId, Retained> = tables.iter().map(|(id, table)| (*id, table.retained())).collect();
-        let mut groups: BTreeMap<Address, Vec<(TableId, &Arc<RowGroup>)>> = BTreeMap::new();
-        for (id, table) in &tables {
-            for group in table.groups.iter().filter(|group| !found.judged.contains(&group.address)) {
-                groups.entry(group.address).or_default().push((*id, group));
-            }
-        }
-        let bytes = groups.keys().map(Address::bytes).sum();
-        let mut meter = Meter::new(task, &*inner.env.clock, groups.len() as u64, bytes);
-        inner.env.pool.ordered(
-            groups.into_iter().map(Ok),
-            |(address, _)| address.bytes(),
-            inner.env.pool.threads() * 2,
-            inner.options.memory_bytes / 8,
-            |(address, records)| {
-                task.cancel.check()?;
-                let rows = records[0].1.rows;
-                let seen = |rows: Rows, (id, group): &(TableId, &Arc<RowGroup>)| {
-                    rows.or(&retained[id].needed(group), group.rows)
-                };
-                let dead = Rows::All.without(&records.iter().fold(Rows::None, seen), rows);
-                let mut matching = RoaringBitmap::new();
-                for (id, group) in &records {
-                    let own =
-                        filters[id].rows(&inner.reader, group, &dead).map_err(|e| e.context(place_of(state, *id)))?;
-                    matching |= own.positions(group.rows);
-                }
-                Ok((address, rows, matching))
-            },
-            |(address, rows, matching)| {
-                found.judged.insert(address);
-                found.rows_judged += u64::from(rows);
-                meter.done.rows += u64::from(rows);
-                if !matching.is_empty() {
-                    found.rows.insert(address, matching.into());
-                }
-                meter.step(1, address.bytes())
-            },
-        )?;
-        for (id, table) in &tables {
-            for history in &table.instants.histories {
-                if filters[id].any_in_history(&inner.reader, history)? {
-                    found.histories.insert((*id, history.version));
-                }
-                found.judged.extend(history.groups.iter().map(|(address, _)| *address));
-            }
-        }
-        Ok(())
     }
 
     /// Takes the rows that match out of all versions, in one commit.
@@ -334,7 +258,7 @@ impl Store {
         marked: &mut Marked,
         task: &Task,
     ) -> Result<TextsOfColumns> {
-        let reader = &self.inner.reader;
+        let reader = &self.reader();
         for (table, group, erased) in marked.values() {
             values.add(reader, table, group, erased)?;
         }
@@ -344,7 +268,7 @@ impl Store {
             all.extend(table.groups.iter().map(group));
         }
         all.extend(marked.iter().map(|(address, marked)| (*address, marked.clone())));
-        let rests = self.inner.env.pool.map(all.into_iter().collect(), |(address, (table, group, erased))| {
+        let rests = self.env().pool.map(all.into_iter().collect(), |(address, (table, group, erased))| {
             task.cancel.check()?;
             let rest = values.rest(reader, &table, &group, &erased);
             let rest = rest.map_err(|e| e.context(place_of(state, table.id)))?;
@@ -384,13 +308,12 @@ impl Store {
         task: &Task,
         receipt: &mut PurgeReceipt,
     ) -> Result<()> {
-        let inner = &self.inner;
         let bytes = marked.keys().map(Address::bytes).sum();
-        let mut meter = Meter::new(task, &*inner.env.clock, marked.len() as u64, bytes);
+        let mut meter = Meter::new(task, &*self.env().clock, marked.len() as u64, bytes);
         let (mut writer, mut shrunk) = (self.block_writer()?, Vec::new());
         for (from, (table, group, erased)) in marked {
             task.cancel.check()?;
-            let encoded = table.shrink(&inner.reader, &inner.env.pool, &group, &erased, inner.options.proof());
+            let encoded = table.shrink(&self.reader(), &self.env().pool, &group, &erased, self.options().proof());
             let erased: Positions = erased.into();
             let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
             let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;

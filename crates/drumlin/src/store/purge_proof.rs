@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Store;
 use super::plans::blocks_with_holes;
-use super::purge::Matching;
 use super::purge_family::family;
 use super::purge_holds::concerned_holds;
+use super::purge_match::Matching;
 use super::purge_report::{Held, PurgeProof, PurgeReceipt, PurgedObject};
 use crate::base::{ErrorKind, Result, Seq, SessionId, Task, checksum};
 use crate::catalog::{HoldKind, Pattern, State};
@@ -56,7 +56,7 @@ impl Store {
     fn held(&self, state: &State, pattern: &Pattern, begun: Seq, receipt: &mut PurgeReceipt) -> Result<()> {
         let last = receipt.commits.last().copied().unwrap_or(0).max(begun.0);
         let leases = state.holds.open.values().any(|hold| matches!(hold.kind, HoldKind::Lease { .. }));
-        if self.inner.log()?.base().is_none_or(|base| base.seq.0 < last) {
+        if self.commits().writable_log()?.base().is_none_or(|base| base.seq.0 < last) {
             let why = "other processes wrote the catalog at the same time, so it was not cut; purge again";
             receipt.held.push(Held { what: names::LOG.to_owned(), why: why.to_owned() });
         }
@@ -98,7 +98,7 @@ impl Store {
                 }
             }
         }
-        if self.inner.log.is_shared() {
+        if self.context().is_shared() {
             let versions =
                 "Versions of deleted objects that the bucket keeps, if versioning is switched on, and its backups.";
             receipt.not_examined.push(versions.to_owned());
@@ -118,7 +118,7 @@ impl Store {
 
     /// All objects of the store.
     pub(super) fn objects(&self) -> Result<Vec<ObjectMeta>> {
-        let storage = &self.inner.storage;
+        let storage = &self.storage();
         let mut objects = storage.list("")?;
         objects.extend(storage.list(names::LOG)?);
         objects.extend(storage.list(names::CATALOG)?);
@@ -130,7 +130,7 @@ impl Store {
 
     /// The parts of the log and the catalog, with their checksums.
     pub(super) fn objects_of_log(&self) -> Result<Vec<PurgedObject>> {
-        let storage = &self.inner.storage;
+        let storage = &self.storage();
         let (log, catalog) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
         let mut objects = Vec::new();
         for object in log.into_iter().chain(catalog) {
@@ -141,7 +141,7 @@ impl Store {
 
     /// An object's size and checksum; `None` if it is gone.
     pub(super) fn sum_of(&self, name: &str) -> Result<Option<PurgedObject>> {
-        match self.inner.storage.get(name) {
+        match self.storage().get(name) {
             Ok(bytes) => {
                 Ok(Some(PurgedObject { name: name.to_owned(), bytes: bytes.len() as u64, crc32c: checksum(&bytes) }))
             }

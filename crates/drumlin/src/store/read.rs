@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Store;
+use super::parts::Pin;
 use super::resolve::{AsOf, resolve, table_at};
-use super::{Pin, Store};
 use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
 use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
@@ -31,16 +32,16 @@ impl Store {
         options: &ScanOptions,
         renew: Option<Renew>,
     ) -> Result<Scan> {
-        Scan::new(self.inner.reader.clone(), self.inner.env.pool.clone(), view, read_as, options, renew)
+        Scan::new(self.reader().clone(), self.env().pool.clone(), view, read_as, options, renew)
     }
 
     /// How reads continue if another process reclaims their blocks.
     pub(super) fn renewal(&self) -> Option<Renew> {
-        if self.inner.reader.missing() != MissingBlock::Reclaimed {
+        if self.reader().missing() != MissingBlock::Reclaimed {
             return None;
         }
         // This must not keep the store open.
-        let store = Store::internal(self.inner.clone());
+        let store = self.own();
         Some(Arc::new(move |view: &View| {
             store.refresh()?;
             let found = store.find_again(view)?;
@@ -96,8 +97,7 @@ impl Store {
 
     /// What a table showed at a time.
     fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
-        let inner = &self.inner;
-        View::at(table, time, seq, |history| read_history(&inner.reader, &inner.env.pool, table, history))
+        View::at(table, time, seq, |history| read_history(&self.reader(), &self.env().pool, table, history))
     }
 
     /// Runs a read that has returned nothing yet; again, on what others have committed, if blocks are gone.

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{HoldInfo, Store, recover};
+use super::parts::recover;
+use super::{HoldInfo, Store};
 use crate::base::planted::{Bug, planted};
 use crate::base::{
     BlockId, Error, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp, WarningKind, span,
@@ -114,12 +115,12 @@ impl Store {
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
         self.refresh_if_shared()?;
         span!("reclaim");
-        let (env, begun) = (&self.inner.env, self.inner.env.clock.now());
-        let one_at_a_time = self.inner.maintenance.lock()?;
+        let (env, begun) = (&self.env(), self.env().clock.now());
+        let one_at_a_time = self.upkeep().lock()?;
         let mut report = ReclaimReport::default();
         let grace = i64::try_from(options.grace_micros).unwrap_or(i64::MAX);
         let grace = if planted(Bug::IgnoreGrace) { 0 } else { grace };
-        let now = self.age_now(self.state()?.time);
+        let now = self.commits().times().age(self.state()?.time);
         let over = move |state: &State| -> Vec<TableId> {
             let over =
                 state.trash.iter().filter(|(_, trash)| grace == 0 || trash.time.0.saturating_add(grace) <= now.0);
@@ -154,7 +155,7 @@ impl Store {
         if let Some((what, why)) = report.failures.first() {
             let failures = report.failures.len();
             env.warn.say(WarningKind::ReclaimIncomplete, || {
-                format!("{}: {failures} deletions of a reclaim failed, the first: {what}: {why}", self.inner.uri)
+                format!("{}: {failures} deletions of a reclaim failed, the first: {what}: {why}", self.uri())
             });
         }
         Ok(report)
@@ -162,16 +163,16 @@ impl Store {
 
     /// Deletes the objects that nothing refers to, and sweeps what crashes left.
     pub(super) fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
-        if !self.inner.log.is_shared() {
+        if !self.context().is_shared() {
             // Where others write too, the log was just looked at.
-            self.inner.log.confirm()?;
+            self.commits().log().confirm()?;
         }
         self.fence_idle(options)?;
         self.end_silent_holds()?;
         self.delete_condemned(options, report)?;
         self.delete_abandoned(report)?;
-        self.inner.forget_inline();
-        match self.inner.log.is_shared() {
+        self.commits().newest().forget_inline();
+        match self.context().is_shared() {
             false => {
                 self.sweep(&options.task, report)?;
                 self.forget_ended()?;
@@ -190,10 +191,10 @@ impl Store {
         if !planted(Bug::SkipSyncBeforeDelete) {
             self.sync()?;
         }
-        let rest = match (options.block_grace_micros, self.inner.log.is_shared()) {
+        let rest = match (options.block_grace_micros, self.context().is_shared()) {
             _ if planted(Bug::IgnoreRest) => 0,
             (Some(rest), _) => rest,
-            (None, true) => self.inner.options.block_grace_micros,
+            (None, true) => self.options().block_grace_micros,
             (None, false) => 0,
         };
         let until = match rest {
@@ -201,16 +202,16 @@ impl Store {
             rest => {
                 // By this process's clock: that of another, years ahead, must not make what was released today look
                 // old.
-                let now = self.age_now(state.time);
+                let now = self.commits().times().age(state.time);
                 Timestamp(now.0.saturating_sub(i64::try_from(rest).unwrap_or(i64::MAX)))
             }
         };
-        let pinned = self.inner.pins.oldest().filter(|_| !planted(Bug::ReclaimPinned));
+        let pinned = self.commits().newest().pins().oldest().filter(|_| !planted(Bug::ReclaimPinned));
         let leased = state.holds.floor().filter(|_| !planted(Bug::ReclaimLeased));
         let pinned = pinned.into_iter().chain(leased).min();
         let free: Vec<(BlockId, u64)> = state.ledger.unneeded(pinned, until).collect();
         let total = free.len() as u64;
-        let mut meter = Meter::new(task, &*self.inner.env.clock, total, total);
+        let mut meter = Meter::new(task, &*self.env().clock, total, total);
         let mut gone = Vec::with_capacity(free.len());
         let deleted = free.chunks(DELETE_BATCH * DELETES_AHEAD).try_for_each(|batch| {
             task.cancel.check()?;
@@ -241,15 +242,15 @@ impl Store {
     /// Deletes objects, once it is certain that it is still this store that has them.
     pub(super) fn delete_objects(&self, names: &[String]) -> Vec<Result<()>> {
         let again = |e: &Error| Err(Error::new(e.kind(), e.message()));
-        match self.inner.log.confirm() {
-            Ok(()) => self.inner.storage.delete_many(names),
+        match self.commits().log().confirm() {
+            Ok(()) => self.storage().delete_many(names),
             Err(e) => names.iter().map(|_| again(&e)).collect(),
         }
     }
 
     /// Tries again to delete what this process wrote in vain.
     fn delete_abandoned(&self, report: &mut ReclaimReport) -> Result<()> {
-        let Some(own) = self.inner.session.lock().clone() else { return Ok(()) };
+        let Some(own) = self.commits().session().numbers() else { return Ok(()) };
         let state = self.state()?;
         let blocks: Vec<BlockId> =
             own.take_abandoned().into_iter().filter(|block| !state.ledger.knows(*block)).collect();
@@ -268,9 +269,9 @@ impl Store {
 
     /// Ends the sessions of processes that have not committed for long.
     fn fence_idle(&self, options: &ReclaimOptions) -> Result<()> {
-        let Some(idle) = options.fence_idle_micros.filter(|_| self.inner.log.is_shared()) else { return Ok(()) };
-        let now = self.age_now(self.state()?.time);
-        let own = self.inner.session.lock().as_ref().map(|numbers| numbers.session());
+        let Some(idle) = options.fence_idle_micros.filter(|_| self.context().is_shared()) else { return Ok(()) };
+        let now = self.commits().times().age(self.state()?.time);
+        let own = self.commits().session().id();
         let silent = move |state: &State| -> Vec<SessionId> {
             let before = now.0.saturating_sub(i64::try_from(idle).unwrap_or(i64::MAX));
             let silent = |last: &Timestamp| idle == 0 || last.0 <= before;
@@ -290,7 +291,7 @@ impl Store {
         let mut sessions: Vec<SessionId> = state.sessions.fenced.keys().copied().collect();
         let mut orphans = Vec::new();
         if options.audit {
-            let folders = self.inner.storage.list_folders(names::BLOCKS)?;
+            let folders = self.storage().list_folders(names::BLOCKS)?;
             let listed = folders.iter().filter_map(|folder| names::parse_session(folder));
             // A session that this state is too old to know has not ended.
             let ended = |session: &SessionId| {
@@ -300,8 +301,8 @@ impl Store {
             sessions = listed.filter(ended).collect();
             orphans = self.stray_log_objects()?;
             // Left by a process that died while it tried the bucket.
-            orphans.extend(self.inner.storage.list(names::PROBE)?);
-            orphans.extend(self.inner.storage.unfinished("")?);
+            orphans.extend(self.storage().list(names::PROBE)?);
+            orphans.extend(self.storage().unfinished("")?);
         }
         for session in sessions {
             options.task.cancel.check()?;
@@ -310,7 +311,7 @@ impl Store {
         self.delete_orphans(&orphans, report);
         // Where folders exist by themselves; one that is written to again is created again.
         let folders = state.sessions.fenced.keys().map(|session| names::session_folder(*session));
-        folders.for_each(|folder| drop(self.inner.storage.remove_empty_folder(&folder)));
+        folders.for_each(|folder| drop(self.storage().remove_empty_folder(&folder)));
         // For a while, a folder is searched again for what late puts may still bring.
         let over = state.time.0.saturating_sub(SWEPT_FOR_MICROS);
         let done: Vec<SessionId> =
@@ -332,7 +333,7 @@ impl Store {
 
     /// Objects in a session's folder that the store does not know, and how many it does know.
     pub(super) fn stray_blocks(&self, state: &State, session: SessionId) -> Result<(Vec<ObjectMeta>, usize)> {
-        let objects = self.inner.storage.list(&names::session_folder(session))?;
+        let objects = self.storage().list(&names::session_folder(session))?;
         let (strays, known): (Vec<ObjectMeta>, Vec<ObjectMeta>) = objects.into_iter().partition(|object| {
             let name = object.name.rsplit('/').next().unwrap_or_default();
             names::parse_block(session, name).is_none_or(|block| !state.ledger.knows(block))
@@ -343,13 +344,13 @@ impl Store {
     /// Catalog snapshots and chunks of a shared log that nothing refers to, nor will: their names say that the log is past
     /// them.
     pub(super) fn stray_log_objects(&self) -> Result<Vec<ObjectMeta>> {
-        let storage = &self.inner.storage;
+        let storage = &self.storage();
         // Listed first: what is written from now on must not be taken for stray.
         let (chunks, catalogs) = (storage.list(names::LOG)?, storage.list(names::CATALOG)?);
         // Others may replace the snapshot while it is read.
         let (last, base, needed) = retry_while_moving(|| {
             self.refresh()?;
-            let Some(Referred { last, base, chunks }) = self.inner.log.referred() else {
+            let Some(Referred { last, base, chunks }) = self.commits().log().referred() else {
                 return Ok((Seq(0), None, BTreeSet::new()));
             };
             let needed: BTreeSet<String> = match &base {
@@ -394,13 +395,13 @@ impl Store {
     /// Where no other process writes: what unfinished puts have left among the objects and the log's segments, this
     /// session's too. `look` is called while no segment is being made. Needs the maintenance lock.
     pub(super) fn unfinished<T>(&self, look: impl FnOnce(Vec<ObjectMeta>) -> T) -> Result<T> {
-        let storage = &self.inner.storage;
-        let own = self.inner.session.lock().as_ref().map(|numbers| names::session_folder(numbers.session()));
+        let storage = &self.storage();
+        let own = self.commits().session().id().map(names::session_folder);
         let mut found = Vec::new();
         for folder in ["", names::CATALOG].into_iter().chain(own.as_deref()) {
             found.extend(storage.unfinished(folder)?);
         }
-        let _turn = self.inner.committer.turn()?;
+        let _turn = self.commits().turn()?;
         found.extend(storage.unfinished(names::LOG)?);
         Ok(look(found))
     }
@@ -412,7 +413,7 @@ impl Store {
     /// Deletes objects of ended sessions that nothing refers to. Lists folders; what a listing misses waits for the
     /// next time.
     fn sweep(&self, task: &Task, report: &mut ReclaimReport) -> Result<()> {
-        let storage = &self.inner.storage;
+        let storage = &self.storage();
         let folders = storage.list_folders(names::BLOCKS)?;
         if folders.is_empty() {
             return Ok(());

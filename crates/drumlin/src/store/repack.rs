@@ -53,16 +53,16 @@ impl Store {
         meter: &mut Meter<'_>,
         failures: &mut Vec<String>,
     ) -> Result<Moves> {
-        let (inner, mut moves) = (&self.inner, Moves::new());
-        inner.env.pool.ordered(
+        let mut moves = Moves::new();
+        self.env().pool.ordered(
             copies.into_iter().map(Ok),
             |(_, groups)| groups.keys().map(Address::bytes).sum(),
-            inner.env.pool.threads() * 2,
-            inner.options.memory_bytes / 4,
+            self.env().pool.threads() * 2,
+            self.options().memory_bytes / 4,
             |(_, groups)| {
                 task.cancel.check()?;
                 let addresses: Vec<Address> = groups.keys().copied().collect();
-                match caught(|| inner.reader.row_groups(&addresses)) {
+                match caught(|| self.reader().row_groups(&addresses)) {
                     Ok(encoded) => Ok((Ok(encoded), groups)),
                     Err(e) if !e.kind().leaves_others() => Err(e),
                     // One damaged block must not hold up all others, and the log.

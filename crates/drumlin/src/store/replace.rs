@@ -7,8 +7,8 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::blocks::{Placed, add_blocks};
+use super::by_key::{check_distinct, refuse};
 use super::in_groups::{InMemory, in_memory};
-use super::keyed::{check_distinct, refuse};
 use super::resolve::{newest, of_table, table_at};
 use super::update::{FullChange, delete_in_memory, positions, rest_on_rows};
 use super::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
@@ -144,7 +144,7 @@ impl Store {
         let evolved = table.evolved(frame.schema(), options.schema).map_err(|e| e.context(format!("'{path}'")))?;
         let stored = evolved.as_ref().unwrap_or(&own).clone();
         let schema = stored.0.clone();
-        let pool = &self.inner.env.pool;
+        let pool = &self.env().pool;
         let name = format!("'{path}'");
         let checks = stored.bound_checks()?;
         let fill = (options.schema == SchemaMode::Evolve).then_some(stored);
@@ -163,7 +163,7 @@ impl Store {
             None => Replaced::Range(KeyRange::of(&batches, &sort)?),
             Some(filter) => Replaced::Matching { filter: filter.clone(), keys },
         };
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
         let mut known: Option<Schemes> = None;
         let batches = if sort.is_empty() { batches } else { sorted_batches(pool, batches, &sort)? };
@@ -199,7 +199,7 @@ impl Store {
         change.groups = replacement.groups.clone();
         change.schema = replacement.evolved.clone();
         let mut effects = Vec::new();
-        let (reader, pool, read_point) = (&self.inner.reader, &self.inner.env.pool, newest(state, table));
+        let (reader, pool, read_point) = (&self.reader(), &self.env().pool, newest(state, table));
         let found = match &replacement.replaced {
             Replaced::Range(None) => None,
             Replaced::Range(Some(range)) => Some(range.rows_of(reader, pool, table, read_point, &task.cancel)),

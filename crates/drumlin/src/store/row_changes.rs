@@ -7,11 +7,11 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::blocks::add_blocks;
+use super::by_key::{ByKey, dedup_keys};
 use super::commit::retry_conflicts;
+use super::encoder::encode_keyed_group;
 use super::in_groups::{InMemory, in_memory};
-use super::keyed::{ByKey, dedup_keys};
-use super::keyed_bulk::encode_keyed_group;
-use super::proposal::{Proposal, Work};
+use super::parts::{Proposal, Work};
 use super::transaction::Open;
 use super::update::{FullChange, positions, rest_on_rows};
 use super::{Store, UpdateOptions, VersionInfo};
@@ -107,7 +107,7 @@ impl Open {
 impl RowChanges<'_> {
     /// Writes row groups, if anything changes, and returns what puts them into the table, which is at `path`.
     pub fn prepare<R>(self, store: &Store, path: &Path, options: &UpdateOptions, report: R) -> Result<PreparedRows<R>> {
-        let mut writer = store.block_writer()?.inline(store.inner.options.inline_bytes);
+        let mut writer = store.block_writer()?.inline(store.options().inline_bytes);
         let (table, nothing) = (self.table.id, self.changes_nothing());
         let effects = match nothing {
             true => Vec::new(),
@@ -125,9 +125,8 @@ impl RowChanges<'_> {
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
         let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial } = self;
-        let inner = &store.inner;
-        let (reader, pool, task) = (&inner.reader, &inner.env.pool, &options.task);
-        let proof = inner.options.proof();
+        let (reader, pool, task) = (&store.reader(), &store.env().pool, &options.task);
+        let proof = store.options().proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
         let around: u64 = updated.iter().map(|matches| u64::from(groups[&matches.group].rows)).sum();
@@ -161,12 +160,12 @@ impl RowChanges<'_> {
                 // Encoded, and as much decoded.
                 |(matches, _)| groups[&matches.group].bytes() * 4,
                 pool.threads() * 2,
-                inner.options.memory_bytes / 4,
+                store.options().memory_bytes / 4,
                 |(Matches { group: id, rows }, values)| {
                     task.cancel.check()?;
                     let group = groups[&id];
                     // What travels in a commit is small enough to be written as a whole.
-                    let may_patch = group.bytes() > inner.options.inline_bytes;
+                    let may_patch = group.bytes() > store.options().inline_bytes;
                     let values = values.map_or_else(|| new_values(group, &rows), Ok)?;
                     check_new_values(reader, table, version, group, &rows, &values, &checks)?;
                     Ok((id, rows.len(), replace_group(reader, pool, table, version, group, &values, may_patch, proof)?))
@@ -209,7 +208,7 @@ fn encode_rows(
     writer: &mut BlockWriter,
 ) -> Result<Vec<NewGroup>> {
     let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(Vec::new()) };
-    let (pool, proof) = (&store.inner.env.pool, store.inner.options.proof());
+    let (pool, proof) = (&store.env().pool, store.options().proof());
     let mut rows = join_batches(&schema, &batches)?;
     drop(batches);
     let codec = table.key().map(|_| table.codec()).transpose()?;

@@ -9,10 +9,13 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use super::format::{format_text, read_format};
-use super::open::{Parts, folder_of, random_id};
+use super::open::random_id;
+use super::parts::recover;
 use super::probe::probe;
 use super::salvage_report::{Loss, LossKind, SalvageReport};
-use super::{CheckpointReport, Mode, Options, Store, Sync, recover};
+use super::store::Opening;
+use super::uri::folder_of;
+use super::{CheckpointReport, Mode, Options, Store, Sync, checkpoint};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, Task};
 use crate::catalog::{Index, LostChunk, Mended, State};
 use crate::log::{Base, CommitLog, FileLog, ObjectLog, Origin, Point, Remains};
@@ -431,8 +434,9 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     let options =
         Options { mode, sync, checkpoint_log_bytes: 0, memtable_bytes: 0, inline_bytes: 0, ..options.clone() };
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;
-    let parts = Parts { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
-    let store = Store::start(env.clone(), "the salvaged store", options, parts)?;
+    let opening =
+        Opening { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
+    let store = Store::start(env.clone(), "the salvaged store", options, opening, checkpoint::automatic)?;
     let mut report = CheckpointReport::default();
     store.flush(task, &mut report)?;
     let mut state = State::clone(&*store.current()?);

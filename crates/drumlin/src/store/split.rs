@@ -13,8 +13,9 @@ use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use super::dataset_scan::{cut, with_schema};
-use super::open::{folder_of, is_in_memory};
-use super::{Options, Store, check_process};
+use super::parts::check_process;
+use super::uri::{folder_of, is_in_memory};
+use super::{Options, Store};
 use crate::base::{BlockId, Env, Error, ErrorKind, Result, checksum_at};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::{Inline, ended};
@@ -131,8 +132,7 @@ impl SplitReader {
 
     /// Reads splits of an open store.
     pub fn of(store: &Store) -> Self {
-        let inner = &store.inner;
-        Self::on(inner.storage.clone(), inner.env.clone(), inner.options.cache_bytes)
+        Self::on(store.storage().clone(), store.env().clone(), store.options().cache_bytes)
     }
 
     /// The same, of the store that lies in `storage`.

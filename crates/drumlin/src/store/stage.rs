@@ -14,11 +14,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
+use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
-use super::keyed::{ByKey, Demands, Gathered};
+use super::keyed::Demands;
+use super::parts::check_process;
 use super::resolve::table_at;
 use super::split::{decode, encode, open_storage};
-use super::{Frame, Options, Store, check_process};
+use super::{Frame, Options, Store};
 use crate::base::{BlockId, Env, Error, Result, SessionId, TableId, Task, Timestamp};
 use crate::block::{BlockNumbers, BlockWriter};
 use crate::catalog::{HoldKind, Path, State, ended};
@@ -118,7 +120,7 @@ impl Ticket {
     pub fn check(store: &Store, path: &str, schema: &SchemaRef, options: &StageOptions) -> Result<()> {
         store.check_reachable("staged writes")?;
         store.refresh_if_shared()?;
-        let (state, new) = (store.state()?, store.inner.options.of_new_tables());
+        let (state, new) = (store.state()?, store.options().of_new_tables());
         let target = Target::new(&state, Path::new(path)?, Some(schema), options, new)?;
         let fits = conform(&RecordBatch::new_empty(schema.clone()), &target.schema.0);
         fits.map(drop).map_err(|e| e.context(format!("'{path}'")))
@@ -137,7 +139,7 @@ impl Ticket {
         let job = match &options.job {
             Some(job) if job.is_empty() => return Err(Error::invalid("the job's name is empty")),
             Some(job) => job.clone(),
-            None => format!("{:016x}{:016x}", store.inner.env.entropy.next()?, store.inner.env.entropy.next()?),
+            None => format!("{:016x}{:016x}", store.env().entropy.next()?, store.env().entropy.next()?),
         };
         if let Some(known) = state.holds.jobs.get(&job) {
             return Err(Error::already_exists(format!(
@@ -147,7 +149,7 @@ impl Ticket {
         }
         let mut targets: Vec<Target> = Vec::with_capacity(tables.len());
         for (path, schema) in tables {
-            let new = store.inner.options.of_new_tables();
+            let new = store.options().of_new_tables();
             let target = Target::new(&state, Path::new(path)?, schema.as_ref(), options, new)?;
             if targets.iter().any(|other| other.path == target.path) {
                 return Err(Error::invalid(format!("'{path}' is given twice")));
@@ -368,10 +370,9 @@ impl Stage {
 
     /// In an open store.
     pub fn of(store: &Store) -> Self {
-        let inner = &store.inner;
-        let Options { block_bytes, memory_bytes, .. } = inner.options;
-        let process = inner.process;
-        Self { storage: inner.storage.clone(), env: inner.env.clone(), block_bytes, memory_bytes, process }
+        let &Options { block_bytes, memory_bytes, .. } = store.options();
+        let process = store.context().process();
+        Self { storage: store.storage().clone(), env: store.env().clone(), block_bytes, memory_bytes, process }
     }
 
     /// Writes rows for the table at `path`, converted to its schema, sorted if it is. They are part of nothing before their token

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Store;
-use super::keyed::{ByKey, refuse};
+use super::by_key::{ByKey, refuse};
 use super::keyed_bulk::{BulkChange, Encoded};
-use super::proposal::{Proposal, Work};
+use super::parts::{Proposal, Work};
 use super::resolve::table_at;
 use super::stage::{StageMode, Target, Ticket, Token};
 use crate::base::planted::{Bug, planted};
@@ -291,7 +291,7 @@ impl Whole {
     /// `Corrupt` if a block is not on storage in its whole size: listed by folder.
     fn check_blocks(&self, store: &Store) -> Result<()> {
         for hold in &self.holds {
-            let listed = store.inner.storage.list(&names::session_folder(*hold))?;
+            let listed = store.storage().list(&names::session_folder(*hold))?;
             let there: BTreeMap<String, u64> = listed.into_iter().map(|object| (object.name, object.bytes)).collect();
             for (block, bytes) in self.tokens().flat_map(|token| &token.blocks).filter(|(b, _)| b.session == *hold) {
                 let name = names::block(*block);
@@ -417,8 +417,7 @@ impl Staged {
             return Ok(());
         }
         let codec = TableCodec::new(&schema.0, sort)?;
-        let inner = &store.inner;
-        self.keys = keys_of_groups(&inner.reader, &inner.env.pool, &codec, &self.groups(), &task.cancel)
+        self.keys = keys_of_groups(&store.reader(), &store.env().pool, &codec, &self.groups(), &task.cancel)
             .map_err(|e| e.context(format!("'{path}'")))?
             .into_iter()
             .map(Arc::new)

@@ -87,9 +87,8 @@ impl Store {
     /// `Unavailable` if storage cannot be listed.
     pub fn stat(&self) -> Result<StoreStat> {
         let state = self.state()?;
-        let bytes = |folder: &str| -> Result<u64> {
-            Ok(self.inner.storage.list(folder)?.iter().map(|object| object.bytes).sum())
-        };
+        let bytes =
+            |folder: &str| -> Result<u64> { Ok(self.storage().list(folder)?.iter().map(|object| object.bytes).sum()) };
         let mut stat = StoreStat {
             seq: state.seq.0,
             nodes: state.tree.len() as u64,
@@ -98,7 +97,7 @@ impl Store {
             holds: state.holds.open.len() as u64,
             log_bytes: bytes(names::LOG)? + bytes(names::CATALOG)?,
             memtable_bytes: state.memtable_bytes(),
-            cache: self.inner.reader.cache(),
+            cache: self.reader().cache(),
             ..StoreStat::default()
         };
         let totals = state.totals();

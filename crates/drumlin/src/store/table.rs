@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::by_key::ByKey;
 use super::history::snapshots_of;
-use super::keyed::ByKey;
 use super::keyed_read::FoundTable;
-use super::pins::Pin;
+use super::parts::Pin;
 use super::resolve::{newest, of_table, resolve, table_at};
 use super::write::create_table;
 use super::write_frames::OnItemError;
@@ -61,7 +61,7 @@ impl Table {
     /// `AlreadyExists` if the path holds one; `InvalidArgument` if the schema, the sort order or the key is not sound.
     pub fn create(&self, schema: SchemaRef, options: TableOptions) -> Result<Option<VersionInfo>> {
         let path = Path::new(&self.path)?;
-        let default = self.place.store().inner.options.of_new_tables();
+        let default = self.place.store().options().of_new_tables();
         let mut build =
             create_table(path.clone(), &schema, options, default).map_err(|e| e.context(format!("'{path}'")))?;
         match &self.place {
@@ -162,7 +162,7 @@ impl Table {
                 return Ok(None);
             }
             Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
-            let (reader, pool) = (&store.inner.reader, &store.inner.env.pool);
+            let (reader, pool) = (&store.reader(), &store.env().pool);
             let found = matching_rows(reader, pool, table, newest(state, table), filter, &options.task.cancel);
             let found = found.map_err(|e| of_table(path, e))?;
             if !found.groups.is_empty() || !found.keys.is_empty() {

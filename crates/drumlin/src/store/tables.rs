@@ -373,15 +373,15 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
                 scan => scans.push(scan),
             }
         }
-        let inner = &place.store().inner;
-        if paths.len() > 1 && inner.storage.is_remote() {
+        let store = place.store();
+        if paths.len() > 1 && store.storage().is_remote() {
             // All small reads are done with a few requests, in parallel.
             let views = scans.iter().flatten().map(Scan::view);
             let seen = views.flat_map(|View { table, read_point, .. }| {
                 table.groups.iter().filter(|group| table.visible(group, read_point.version) != Rows::None)
             });
             let addresses = seen.flat_map(|group| group.addresses()).copied();
-            inner.reader.warm(&inner.env.pool, addresses, inner.options.cache_bytes / 2)?;
+            store.reader().warm(&store.env().pool, addresses, store.options().cache_bytes / 2)?;
         }
         Ok(scans)
     })

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use super::Store;
 use super::blocks::may_be_there;
 use super::commit::retry_conflicts;
-use super::committer::Answer;
-use super::pins::Pin;
-use super::proposal::{Proposal, Work};
+use super::parts::Answer;
+use super::parts::Pin;
+use super::parts::{Proposal, Work};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, caught};
 use crate::block::BlockWriter;
 use crate::catalog::{Draft, Effect, Footprint, Read, State};
@@ -75,7 +75,7 @@ impl Store {
 
     fn begin(&self, read_only: bool) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
-        let time = base.time.max(self.time_now(base.time));
+        let time = base.time.max(self.commits().times().now(base.time));
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
@@ -121,7 +121,7 @@ impl Store {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.store.inner.process != std::process::id() {
+        if self.store.context().process() != std::process::id() {
             // In a forked process, what it wrote belongs to the parent, which may still commit it.
             std::mem::forget(std::mem::replace(self.status.get_mut(), Status::Aborted));
         }
@@ -184,7 +184,7 @@ impl Transaction {
     /// The same; returns the state after.
     pub(super) fn commit_to(&self) -> Answer {
         let store = &self.shared.store;
-        store.inner.check()?;
+        store.context().check()?;
         let open = self.take(Status::Committed)?;
         let committed = caught(|| open.commit(store));
         if committed.is_err() {
@@ -228,7 +228,7 @@ impl Transaction {
     /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
     /// committed.
     fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        self.shared.store.inner.check_open()?;
+        self.shared.store.context().check_open()?;
         let mut status = self.shared.status.lock();
         let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
         let done = caught(|| call(open));
@@ -266,7 +266,7 @@ impl Transaction {
 
     /// Its state, which does not change, for walks over nodes.
     pub(super) fn state(&self, read: Read) -> Result<Arc<State>> {
-        self.shared.store.inner.check()?;
+        self.shared.store.context().check()?;
         self.look(|| read, |state| Ok(Arc::new(state.clone())))
     }
 
@@ -275,7 +275,7 @@ impl Transaction {
         &self,
         reads: impl FnOnce(&State) -> Result<Vec<Read>>,
     ) -> Result<(Arc<State>, Arc<Pin>)> {
-        self.shared.store.inner.check()?;
+        self.shared.store.context().check()?;
         self.with(|open| {
             let reads = open.of_others(reads(open.draft.state())?);
             self.note(open, reads);
@@ -319,7 +319,7 @@ impl Transaction {
         reads: impl IntoIterator<Item = Read>,
         change: impl FnOnce(&mut Draft) -> Result<T>,
     ) -> Result<T> {
-        self.shared.store.inner.check()?;
+        self.shared.store.context().check()?;
         self.check_writable()?;
         self.alone(|open| {
             open.reads.reads.extend(reads);
@@ -331,7 +331,7 @@ impl Transaction {
     /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
     /// use.
     pub(super) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
-        self.shared.store.inner.check()?;
+        self.shared.store.context().check()?;
         self.check_writable()?;
         self.shared.table_changes.fetch_add(1, Ordering::Relaxed);
         self.alone(|open| {
@@ -346,7 +346,7 @@ impl Transaction {
         reads: impl IntoIterator<Item = Read>,
         look: impl FnOnce(&State) -> Result<T>,
     ) -> Result<T> {
-        self.shared.store.inner.check()?;
+        self.shared.store.context().check()?;
         self.alone(|open| {
             self.note(open, reads);
             look(open.draft.projected())

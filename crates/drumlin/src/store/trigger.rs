@@ -1,196 +1,18 @@
 //! Triggers: callbacks on what happens to nodes, called after the commit, in effect order, on a separate thread.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::thread::ThreadId;
+use std::sync::Weak;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use super::cursor::Cursor;
+use super::feed::SHARED_POLL;
+use super::parts::{CommitRecord, Commits, Listed, Registered, Triggers};
+use super::store::Inner;
+use super::{Store, Tree, TriggerFailure, TriggerFn};
+use crate::base::{Error, ErrorKind, Result, Seq, SessionId, json_text};
+use crate::catalog::{Effect, TriggerFilter};
 
-use super::feed::{CommitRecord, Cursor, SHARED_POLL, visit};
-use super::{Inner, Store, Tree};
-use crate::base::{
-    Env, Error, ErrorKind, Metrics, Result, Seq, SessionId, Timestamp, Warn, WarningKind, json_text, waiting,
-};
-use crate::catalog::{Effect, Event, NodeEvent, TriggerFilter};
-
-/// What a trigger is called with.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TriggerCall {
-    /// The commit.
-    pub seq: Seq,
-    /// Its time.
-    pub time: Timestamp,
-    /// The trigger.
-    pub trigger: String,
-    /// What happened.
-    pub event: TriggerEvent,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TriggerEvent {
-    /// Something happened to a node.
-    Node(NodeEvent),
-    /// The log was cut before the trigger was called for all that was in it: anything kept in step with the tree has to
-    /// be built again from all of it.
-    Resync,
-}
-
-/// A trigger's callback. Its errors are kept for [`Tree::trigger_failures`], and do not stop others.
-pub type TriggerFn = Arc<dyn Fn(&TriggerCall) -> Result<(), String> + Send + Sync>;
-
-/// A call of a trigger that failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TriggerFailure {
-    /// The trigger.
-    pub trigger: String,
-    /// The commit.
-    pub seq: Seq,
-    /// The node.
-    pub path: String,
-    /// What the callback returned.
-    pub error: String,
-}
-
-/// How many failures are kept until they are taken.
-const FAILURES_MAX: usize = 1000;
 /// After this many commits the places of durable triggers are recorded, even while there is more to do.
 const NOTED_EVERY: u64 = 1000;
-
-struct Registered {
-    filter: TriggerFilter,
-    callback: TriggerFn,
-    durable: bool,
-    /// It has been called for all commits up to this one.
-    done: Seq,
-}
-
-/// Triggers with their names, in the order in which they are called.
-type Listed = Vec<(String, Arc<Mutex<Registered>>)>;
-
-#[derive(Default)]
-struct Shared {
-    by_name: BTreeMap<String, Arc<Mutex<Registered>>>,
-    failures: VecDeque<TriggerFailure>,
-    /// All triggers have been called for all commits up to this one.
-    done: Seq,
-    running: bool,
-    thread: Option<ThreadId>,
-    stopped: bool,
-    last_name: u64,
-}
-
-/// The triggers of an open store.
-pub(super) struct Triggers {
-    shared: Mutex<Shared>,
-    changed: Condvar,
-    metrics: Arc<Metrics>,
-    warn: Warn,
-}
-
-impl Triggers {
-    /// None yet.
-    pub fn reporting_to(env: &Env) -> Self {
-        let (metrics, warn) = (env.metrics.clone(), env.warn.clone());
-        Self { shared: Mutex::default(), changed: Condvar::new(), metrics, warn }
-    }
-
-    pub fn stop(&self) {
-        self.shared.lock().stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// Releases the callbacks, which may hold what holds the store.
-    pub fn clear(&self) {
-        let callbacks = std::mem::take(&mut self.shared.lock().by_name);
-        drop(callbacks);
-    }
-
-    /// Wakes the threads that wait for the triggers.
-    fn notify(&self) {
-        // A thread that has looked and not yet begun to wait holds the lock.
-        drop(self.shared.lock());
-        self.changed.notify_all();
-    }
-
-    fn set_done(&self, done: Seq) {
-        self.shared.lock().done = done;
-        self.changed.notify_all();
-    }
-
-    /// All triggers, in the order in which they are called.
-    fn list(&self) -> Listed {
-        let shared = self.shared.lock();
-        let mut list: Vec<_> = shared.by_name.iter().map(|(name, one)| (name.clone(), one.clone())).collect();
-        list.sort_by_key(|(_, one)| std::cmp::Reverse(one.lock().filter.priority));
-        list
-    }
-
-    /// Calls one trigger; keeps its error.
-    fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
-        self.metrics.trigger_calls.add(1);
-        let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
-        let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
-        self.metrics.trigger_failures.add(1);
-        self.warn.say(WarningKind::TriggerFailed, || {
-            format!("trigger '{}' failed for commit {}: {error}", call.trigger, call.seq)
-        });
-        let path = if let TriggerEvent::Node(event) = &call.event { event.path.clone() } else { String::new() };
-        let mut shared = self.shared.lock();
-        if shared.failures.len() == FAILURES_MAX {
-            shared.failures.pop_front();
-        }
-        shared.failures.push_back(TriggerFailure { trigger: call.trigger.clone(), seq: call.seq, path, error });
-    }
-
-    /// Calls those triggers of `list` for what a commit did that have not been called for it. Returns whether they were
-    /// called for all of it: not if triggers were stopped.
-    fn deliver(&self, list: &[(String, Arc<Mutex<Registered>>)], record: &CommitRecord) -> Result<bool> {
-        let (seq, time) = (record.after.seq, record.after.time);
-        let due: Vec<_> = list
-            .iter()
-            .filter_map(|(name, one)| {
-                let one = one.lock();
-                (one.done < seq).then(|| (name, one.filter.clone(), one.callback.clone()))
-            })
-            .collect();
-        let mut whole = true;
-        if due.is_empty() {
-            return Ok(whole);
-        }
-        visit(record, &mut |event| {
-            let Event::Node(event) = event else { return true };
-            let node = event.after.as_ref().or(event.before.as_ref()).cloned().unwrap_or_default();
-            let mut call: Option<TriggerCall> = None;
-            for (name, filter, callback) in &due {
-                if filter.matches(&event.path, event.action, &node) {
-                    let new =
-                        || TriggerCall { seq, time, trigger: String::new(), event: TriggerEvent::Node(event.clone()) };
-                    let call = call.get_or_insert_with(new);
-                    call.trigger.clone_from(name);
-                    self.call(callback, call);
-                }
-            }
-            whole = !self.shared.lock().stopped;
-            whole
-        })?;
-        Ok(whole)
-    }
-
-    /// Calls triggers with a resync, in place of events before `seq` that are gone.
-    fn resync(&self, list: &[(String, Arc<Mutex<Registered>>)], seq: Seq) {
-        for (name, one) in list {
-            let callback = one.lock().callback.clone();
-            let call = TriggerCall { seq, time: Timestamp(0), trigger: name.clone(), event: TriggerEvent::Resync };
-            self.call(&callback, &call);
-            let mut one = one.lock();
-            one.done = one.done.max(seq);
-        }
-        self.notify();
-    }
-}
 
 /// Whether a commit did anything to nodes.
 fn touches_nodes(record: &CommitRecord) -> bool {
@@ -198,26 +20,26 @@ fn touches_nodes(record: &CommitRecord) -> bool {
 }
 
 /// Calls triggers until the store is closed.
-fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
+fn run(inner: &Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
     let mut noted = cursor.seq();
     let mut dirty = false;
     let mut looks = false;
-    while let Some(strong) = inner.upgrade() {
-        if triggers.shared.lock().stopped {
+    while let Some(store) = Store::upgrade(inner) {
+        if triggers.is_stopped() {
             break;
         }
         let wakes = cursor.wakes();
-        let shared = strong.log.is_shared();
+        let shared = store.context().is_shared();
         if shared && looks {
             // On failure, it is tried again the next time.
-            let _ = Store::internal(strong.clone()).refresh();
+            let _ = store.refresh();
         }
         let place = cursor.seq();
-        let next = match cursor.next(&strong) {
+        let next = match cursor.next(store.commits()) {
             Ok(next) => next,
             // On failure, it is read the next time.
             Err(e) if e.kind() == ErrorKind::Unavailable => {
-                drop(strong);
+                drop(store);
                 looks = true;
                 if !cursor.wait(wakes, Some(SHARED_POLL)) {
                     break;
@@ -226,7 +48,7 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
             }
             Err(_) => {
                 // The new place first: the triggers are called for what follows it.
-                cursor = Cursor::here(&strong);
+                cursor = Cursor::here(store.commits());
                 triggers.resync(&triggers.list(), cursor.seq());
                 triggers.set_done(cursor.seq());
                 continue;
@@ -235,11 +57,8 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
         // Taken after the commit, so that all triggers registered before it are in the list.
         let list = triggers.list();
         // A trigger that joined with an older place first catches up by itself.
-        for (name, one) in &list {
-            let behind = one.lock().done < place;
-            if behind {
-                catch_up(&strong, triggers, name, one, place);
-            }
+        for (late, done) in Triggers::late(&list, place) {
+            catch_up(store.commits(), triggers, &late, done, place);
         }
         let idle = next.is_none();
         if let Some(record) = next {
@@ -247,22 +66,17 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
             if !triggers.deliver(&list, &record).unwrap_or(true) {
                 break;
             }
-            let done = record.after.seq;
-            for (_, one) in &list {
-                let mut one = one.lock();
-                one.done = one.done.max(done);
-            }
+            triggers.mark(&list, record.after.seq);
             dirty |= touches_nodes(&record);
-            triggers.set_done(done);
+            triggers.set_done(record.after.seq);
         }
         if dirty && (idle || cursor.seq().0 - noted.0 >= NOTED_EVERY) {
             dirty = false;
             noted = cursor.seq();
-            let store = Store::internal(strong.clone());
             // It is tried again with the next batch, and when the store is closed.
             let _ = store.note_triggers();
         }
-        drop(strong);
+        drop(store);
         // Commits of other processes wake nothing here.
         looks = idle;
         if idle && !cursor.wait(wakes, shared.then_some(SHARED_POLL)) {
@@ -272,21 +86,19 @@ fn run(inner: &std::sync::Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) 
     triggers.stop();
 }
 
-/// Calls one trigger for the commits between its place and `until`.
-fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex<Registered>>, until: Seq) {
-    let single = [(name.to_owned(), one.clone())];
-    let done = one.lock().done;
-    let Ok(mut cursor) = Cursor::new(inner, done) else { return triggers.resync(&single, until) };
+/// Calls one trigger for the commits between its place, `done`, and `until`.
+fn catch_up(commits: &Commits, triggers: &Triggers, late: &Listed, done: Seq, until: Seq) {
+    let Ok(mut cursor) = Cursor::new(commits, done) else { return triggers.resync(late, until) };
     while cursor.seq() < until {
-        match cursor.next(inner) {
+        match cursor.next(commits) {
             Ok(Some(record)) => {
-                if !triggers.deliver(&single, &record).unwrap_or(true) {
+                if !triggers.deliver(late, &record).unwrap_or(true) {
                     return;
                 }
-                one.lock().done = record.after.seq;
+                triggers.mark(late, record.after.seq);
             }
             Ok(None) => break,
-            Err(_) => return triggers.resync(&single, until),
+            Err(_) => return triggers.resync(late, until),
         }
     }
     triggers.notify();
@@ -307,13 +119,9 @@ impl Tree {
     pub fn on(&self, filter: TriggerFilter, callback: TriggerFn) -> Result<String> {
         filter.check()?;
         let store = self.in_store(TRIGGER)?;
-        let name = {
-            let mut shared = store.inner.triggers.shared.lock();
-            shared.last_name += 1;
-            format!("trigger {}", shared.last_name)
-        };
+        let name = store.registry().next_name();
         let done = store.seq()?;
-        store.register(&name, Registered { filter, callback, durable: false, done })?;
+        store.register(&name, Registered::new(filter, callback, false, done))?;
         Ok(name)
     }
 
@@ -351,7 +159,7 @@ impl Tree {
                 after.triggers.get(&key).map_or(after.seq, |trigger| trigger.done)
             }
         };
-        store.register(name, Registered { filter, callback, durable: true, done })
+        store.register(name, Registered::new(filter, callback, true, done))
     }
 
     /// Ends a trigger; a durable one for good.
@@ -360,9 +168,8 @@ impl Tree {
     /// `NotFound` if there is none with the name.
     pub fn off(&self, name: &str) -> Result<()> {
         let store = self.in_store(TRIGGER)?;
-        let registered = store.inner.triggers.shared.lock().by_name.remove(name).is_some();
-        store.inner.triggers.notify();
-        if !store.inner.read_only {
+        let registered = store.registry().remove(name);
+        if !store.context().is_read_only() {
             store.refresh_if_shared()?;
         }
         if store.state()?.triggers.contains_key(name) {
@@ -380,7 +187,7 @@ impl Tree {
     pub fn triggers(&self) -> Result<Vec<String>> {
         let store = self.in_store("triggers are listed")?;
         let state = store.state()?;
-        let mut names: Vec<String> = store.inner.triggers.shared.lock().by_name.keys().cloned().collect();
+        let mut names = store.registry().names();
         names.extend(state.triggers.keys().cloned());
         names.sort_unstable();
         names.dedup();
@@ -395,21 +202,7 @@ impl Tree {
     pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
         let store = self.in_store("triggers are waited for")?;
         let until = store.seq()?;
-        let triggers = &store.inner.triggers;
-        let mut shared = triggers.shared.lock();
-        if shared.thread == Some(store.inner.env.threads.current()) {
-            return Err(Error::invalid("a trigger must not wait for the triggers"));
-        }
-        let open = |shared: &mut Shared| {
-            // One that joined late may still be on its way.
-            let behind = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
-            shared.running && !shared.stopped && behind
-        };
-        match wait {
-            Some(wait) => drop(triggers.changed.wait_while_for(&mut shared, open, wait)),
-            None => waiting::wait_while(&triggers.changed, &mut shared, open)?,
-        }
-        Ok(!open(&mut shared))
+        store.registry().wait(store.env().threads.current(), until, wait)
     }
 
     /// Takes the failed calls of triggers, the oldest first; only the last 1,000 are kept.
@@ -418,49 +211,31 @@ impl Tree {
     /// `InvalidArgument` in a transaction.
     pub fn trigger_failures(&self) -> Result<Vec<TriggerFailure>> {
         let store = self.in_store("failures of triggers are taken")?;
-        Ok(store.inner.triggers.shared.lock().failures.drain(..).collect())
+        Ok(store.registry().take_failures())
     }
 }
 
 impl Store {
-    fn register(&self, name: &str, mut one: Registered) -> Result<()> {
-        self.inner.check()?;
-        let cursor = Cursor::here(&self.inner);
-        let mut shared = self.inner.triggers.shared.lock();
-        // One that replaces another of this process is not called again for what that was called for.
-        one.done = shared.by_name.get(name).map_or(one.done, |known| known.lock().done.max(one.done));
-        shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
-        if shared.running {
-            drop(shared);
+    fn register(&self, name: &str, one: Registered) -> Result<()> {
+        self.context().check()?;
+        // Before the trigger is added, so that it is called for all that follows.
+        let cursor = Cursor::here(self.commits());
+        let (inner, triggers) = (self.downgrade(), self.registry().clone());
+        let start = || {
+            let place = cursor.seq();
+            let work = Box::new(move || run(&inner, &triggers, cursor));
+            Ok((self.env().threads.spawn("drumlin-triggers", work)?, place))
+        };
+        if self.registry().add(name, one, start)? {
             // The thread that waits for a commit looks at the list again.
-            self.inner.feeds.wake();
-            return Ok(());
-        }
-        shared.running = true;
-        shared.done = cursor.seq();
-        let (inner, triggers) = (Arc::downgrade(&self.inner), self.inner.triggers.clone());
-        let work = Box::new(move || run(&inner, &triggers, cursor));
-        match self.inner.env.threads.spawn("drumlin-triggers", work) {
-            Ok(thread) => shared.thread = Some(thread),
-            Err(e) => {
-                shared.running = false;
-                shared.by_name.remove(name);
-                return Err(e);
-            }
+            self.commits().feeds().wake();
         }
         Ok(())
     }
 
     /// Records how far the durable triggers have been called.
     pub(super) fn note_triggers(&self) -> Result<()> {
-        let list = self.inner.triggers.list();
-        let places: Vec<(String, Seq)> = list
-            .iter()
-            .filter_map(|(name, one)| {
-                let one = one.lock();
-                one.durable.then(|| (name.clone(), one.done))
-            })
-            .collect();
+        let places = self.registry().durable_places();
         let behind = move |state: &crate::catalog::State| {
             let later = |(name, seq): &(String, Seq)| state.triggers.get(name).is_some_and(|known| known.done < *seq);
             let effects = places.iter().filter(|place| later(place));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::proposal::Proposal;
+use super::parts::Proposal;
 use super::resolve::{newest, of_table, table_at};
 use super::{Store, VersionInfo};
 use crate::base::{Result, TableId, Task};
@@ -62,8 +62,8 @@ impl Store {
         options: &UpdateOptions,
     ) -> Result<(FullChange, u64)> {
         let table = &table_at(state, path)?;
-        let (inner, read_point) = (&self.inner, newest(state, table));
-        let found = matching_rows(&inner.reader, &inner.env.pool, table, read_point, filter, &options.task.cancel);
+        let read_point = newest(state, table);
+        let found = matching_rows(&self.reader(), &self.env().pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
         let mut change = TableChange::new(VersionKind::Delete);

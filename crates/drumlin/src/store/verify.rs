@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Store, recover};
+use super::Store;
+use super::parts::recover;
 use crate::base::{Error, ErrorKind, Meter, Pool, Result, TableId, Task, caught};
 use crate::block::{Address, BlockReader};
 use crate::catalog::State;
@@ -156,14 +157,14 @@ impl Store {
         let (state, _pin) = self.pinned_state()?;
         let mut report = VerifyReport::default();
         // What lies there may be another store by now.
-        self.inner.log.confirm()?;
-        let log = self.inner.log.inspect(state.holds.store)?;
+        self.commits().log().confirm()?;
+        let log = self.commits().log().inspect(state.holds.store)?;
         report.faults.extend(log.into_iter().map(|error| Fault { table: "(log)".into(), group: 0, error }));
         match retry_while_moving(|| self.verify_catalog()) {
             Ok(bytes) => report.bytes += bytes,
             Err(e) if e.kind() == ErrorKind::Corrupt => {
                 // The state in memory is sound: the next checkpoint writes all of it.
-                self.inner.catalog_damaged.store(true, std::sync::atomic::Ordering::SeqCst);
+                self.upkeep().set_catalog_damaged(true);
                 report.faults.push(Fault { table: "(catalog)".into(), group: 0, error: e.to_string() });
             }
             Err(e) => return Err(e),
@@ -183,20 +184,19 @@ impl Store {
                 weight += stored.address().bytes();
             }
         }
-        let inner = &self.inner;
-        let mut meter = Meter::new(task, &*inner.env.clock, steps, weight);
+        let mut meter = Meter::new(task, &*self.env().clock, steps, weight);
         // Tables are decoded as they are needed.
         let work = state.tables().flatten().flat_map(|table| {
             let place = place_of(&state, table.id);
             stored_of(&table).map(|stored| Ok((place.clone(), table.clone(), stored))).collect::<Vec<_>>()
         });
         let mut missing: Vec<(Address, Fault)> = Vec::new();
-        inner.env.pool.ordered(
+        self.env().pool.ordered(
             work,
             // Decoded data takes several times as much memory.
             |(.., stored)| stored.address().bytes() * if *deep { 8 } else { 1 },
-            inner.env.pool.threads() * 2,
-            inner.options.memory_bytes / 2,
+            self.env().pool.threads() * 2,
+            self.options().memory_bytes / 2,
             |(place, table, stored)| {
                 task.cancel.check()?;
                 let verified = self.verify_stored(&place, &table, &stored, *deep)?;
@@ -222,14 +222,13 @@ impl Store {
 
     /// Reads and checks one row group.
     fn verify_stored(&self, place: &str, table: &Table, stored: &Stored, deep: bool) -> Result<Verified> {
-        let inner = &self.inner;
         let fault = |error: String| stored.fault(place, error);
         let (rows, columns) = stored.shape(table);
-        let faults = match inner.reader.verify(stored.address()) {
+        let faults = match self.reader().verify(stored.address()) {
             Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
                 vec![fault("the directory does not fit its row group".to_owned())]
             }
-            Ok(_) if deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, table)) {
+            Ok(_) if deep => match caught(|| stored.check(&self.reader(), &self.env().pool, table)) {
                 Err(e) if !e.kind().leaves_others() => return Err(e),
                 Err(e) => vec![fault(e.to_string())],
                 Ok(found) => found.into_iter().map(fault).collect(),
@@ -247,17 +246,16 @@ impl Store {
 
     /// Lists what nothing refers to.
     fn find_orphans(&self, state: &State, report: &mut VerifyReport) -> Result<()> {
-        let inner = &self.inner;
         // What an open session is writing is not an orphan: alone, this process's own session; beside other writers,
         // all that have not ended.
-        let own = inner.session.lock().as_ref().map(|numbers| numbers.session());
-        let alone = !inner.read_only && !inner.log.is_shared();
+        let own = self.commits().session().id();
+        let alone = !self.context().is_read_only() && !self.context().is_shared();
         let ended = |session| match alone {
             _ if state.holds.is_open(session) => false,
             true => Some(session) != own,
             false => session <= state.sessions.last && !state.sessions.is_open(session),
         };
-        for folder in inner.storage.list_folders(names::BLOCKS)? {
+        for folder in self.storage().list_folders(names::BLOCKS)? {
             let Some(session) = names::parse_session(&folder).filter(|session| ended(*session)) else { continue };
             let (strays, _) = self.stray_blocks(state, session)?;
             report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
@@ -265,12 +263,12 @@ impl Store {
         let mut strays = Vec::new();
         if alone {
             // While a checkpoint is running, a file may be one that it is writing.
-            if let Some(_maintenance) = inner.maintenance.try_lock() {
+            if let Some(_maintenance) = self.upkeep().try_lock() {
                 strays = self.unfinished(|found| found)?;
             }
-        } else if !inner.read_only {
+        } else if !self.context().is_read_only() {
             strays = self.stray_log_objects()?;
-            strays.extend(inner.storage.unfinished("")?);
+            strays.extend(self.storage().unfinished("")?);
         }
         report.orphans.extend(strays.into_iter().map(|object| (object.name, object.bytes)));
         Ok(())
@@ -298,12 +296,11 @@ impl Store {
 
     /// Reads and checks the newest catalog snapshot; returns its size.
     fn verify_catalog(&self) -> Result<u64> {
-        let inner = &self.inner;
-        let others = inner.read_only || inner.log.is_shared();
-        let base = if others { inner.log.read()?.base } else { inner.log.base() };
+        let others = self.context().is_read_only() || self.context().is_shared();
+        let base = if others { self.commits().log().read()?.base } else { self.commits().log().base() };
         let Some(base) = base else { return Ok(0) };
-        let index = recover::read_index(&*inner.storage, &base)?;
-        let chunks = recover::read_chunks(&*inner.storage, &index)?;
+        let index = recover::read_index(&**self.storage(), &base)?;
+        let chunks = recover::read_chunks(&**self.storage(), &index)?;
         index.read(&chunks)?;
         Ok(u64::from(base.bytes) + chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>())
     }

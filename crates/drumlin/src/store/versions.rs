@@ -3,13 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Store;
 use super::commit::retry_conflicts;
 use super::resolve::{numbered, table_at};
-use super::{Missing, Store};
 use crate::base::{Cancel, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
+
+/// What to do about paths and patterns that name no table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// Refuse the whole call, naming every one.
+    #[default]
+    Refuse,
+    /// Skip them.
+    Ignore,
+}
 
 /// One version of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +122,7 @@ impl Store {
 
     /// How many rows are seen of a table.
     pub(super) fn count_rows(&self, table: &Table, read_point: ReadPoint) -> Result<u64> {
-        count_rows(&self.inner.reader, &self.inner.env.pool, table, read_point, &Cancel::default())
+        count_rows(&self.reader(), &self.env().pool, table, read_point, &Cancel::default())
     }
 
     /// Deletes versions of tables, in one commit.

@@ -20,7 +20,7 @@ pub(super) type RewrittenWindow = (Vec<(EncodedRowGroup, bool)>, Option<Arc<Vec<
 impl Store {
     /// Rewrites a window, in the order of the table: if its row groups overlap, they are merged, and it is said where their rows are now.
     pub(super) fn rewrite_window(&self, table: &Table, window: &Window, cancel: &Cancel) -> Result<RewrittenWindow> {
-        let (reader, pool, proof) = (&self.inner.reader, &self.inner.env.pool, self.inner.options.proof());
+        let (reader, pool, proof) = (&self.reader(), &self.env().pool, self.options().proof());
         if window.rows == 0 || planted(Bug::LeaveOverlaps) || !overlaps(reader, pool, table, window)? {
             return Ok((rewrite(reader, pool, &table.schemas, &table.spec, window, proof)?, None));
         }

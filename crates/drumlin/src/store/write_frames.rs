@@ -7,12 +7,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::blocks::{Placed, add_blocks};
+use super::by_key::{ByKey, Gathered};
 use super::commit::ATTEMPTS_MAX;
 use super::encoder::Encoder;
 use super::in_groups::InMemory;
-use super::keyed::{ByKey, Demands, Gathered};
-use super::pins::Pin;
-use super::proposal::{Proposal, Work};
+use super::keyed::Demands;
+use super::parts::Pin;
+use super::parts::{Proposal, Work};
 use super::resolve::table_at;
 use super::transaction::Open;
 use super::{Frame, Place, Store, VersionInfo, WriteOptions};
@@ -302,12 +303,12 @@ impl Store {
         options: &WriteOptions,
         on_error: &mut OnItemError,
     ) -> Result<PreparedWrite> {
-        self.inner.log()?;
+        self.commits().writable_log()?;
         let mut frames_in = Vec::with_capacity(frames.len());
         let mut keyed = Vec::new();
         for (at, path, frame) in distinct(frames, on_error)? {
             let table = state.table_at(&path)?;
-            let new = self.inner.options.of_new_tables();
+            let new = self.options().of_new_tables();
             match target(at, path, frame, state, kind, options, new) {
                 Err(e) => on_error.note(at, e)?,
                 Ok(target) => match table.filter(|table| table.key().is_some()) {
@@ -317,7 +318,7 @@ impl Store {
             }
         }
         let encoder = self.encoder();
-        let mut writer = self.block_writer()?.inline(self.inner.options.inline_bytes);
+        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
         let mut tables = encoder.encode(frames_in, &mut writer, &options.task, on_error)?;
         for (table, target) in keyed {
             let at = target.at;

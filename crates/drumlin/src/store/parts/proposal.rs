@@ -11,14 +11,14 @@ use crate::table::Note;
 
 /// Makes the effects of a transaction from the state that they will be applied to. Quick, and without I/O; called again where
 /// another process has committed in between.
-pub(super) type Build = Box<dyn FnMut(&State) -> Result<Vec<Effect>> + Send>;
+pub(in crate::store) type Build = Box<dyn FnMut(&State) -> Result<Vec<Effect>> + Send>;
 
 /// Applies a transaction to the newest state. Quick, and without I/O; called again where another process has committed
 /// in between.
-pub(super) type InTurn = Box<dyn FnMut(&mut Draft) -> Result<()> + Send>;
+pub(in crate::store) type InTurn = Box<dyn FnMut(&mut Draft) -> Result<()> + Send>;
 
 /// What a transaction does.
-pub(super) enum Work {
+pub(in crate::store) enum Work {
     /// Makes its effects in its turn.
     Build(Build),
     /// Is applied to the newest state, in its turn.
@@ -39,7 +39,7 @@ impl Work {
 }
 
 /// A transaction that waits for its turn.
-pub(super) struct Proposal {
+pub(in crate::store) struct Proposal {
     /// What it was prepared on.
     pub base: Arc<State>,
     /// What it has read of that.
@@ -107,7 +107,7 @@ impl Proposal {
 /// Checks a proposal and applies it to `working`; on an error, leaves that as it is. `newest` says that `working` is what
 /// the proposal was prepared on, `again` that the proposal may have to be admitted again. Returns the transaction, and the
 /// state after what was proposed, before retention.
-pub(super) fn admit(
+pub(in crate::store) fn admit(
     working: &mut State,
     proposal: &mut Proposal,
     newest: bool,
@@ -197,7 +197,7 @@ fn is_upkeep(effect: &Effect) -> bool {
 }
 
 /// Refuses a transaction that the log cannot take.
-pub(super) fn too_large(transaction: &TransactionRecord, after: &State, bytes: u64, limit: u64) -> Error {
+pub(in crate::store) fn too_large(transaction: &TransactionRecord, after: &State, bytes: u64, limit: u64) -> Error {
     let largest = transaction.largest();
     let path = largest.and_then(Effect::table).and_then(|table| after.path_of(table));
     let most = match (path, largest) {
@@ -211,7 +211,11 @@ pub(super) fn too_large(transaction: &TransactionRecord, after: &State, bytes: u
 }
 
 /// The versions that retention removes from `tables` at `now`.
-pub(super) fn expiry(state: &State, tables: impl Iterator<Item = TableId>, now: Timestamp) -> Result<Vec<Effect>> {
+pub(in crate::store) fn expiry(
+    state: &State,
+    tables: impl Iterator<Item = TableId>,
+    now: Timestamp,
+) -> Result<Vec<Effect>> {
     let tables: BTreeSet<TableId> = tables.collect();
     let mut effects = Vec::new();
     for id in tables {

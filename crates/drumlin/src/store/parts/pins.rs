@@ -9,7 +9,7 @@ use crate::catalog::State;
 
 /// The states held by readers of this process.
 #[derive(Default)]
-pub(super) struct Pins {
+pub(in crate::store) struct Pins {
     held: Mutex<Held>,
 }
 
@@ -22,7 +22,7 @@ struct Held {
 }
 
 /// Keeps the blocks of one state.
-pub(super) struct Pin {
+pub(in crate::store) struct Pin {
     pins: Arc<Pins>,
     seq: Seq,
 }

@@ -11,20 +11,23 @@
 //! because of that, and one whose clock is right may keep versions longer, by as long as the store was idle before the
 //! process opened it.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
-use super::Store;
+use super::context::Context;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Result, Timestamp};
 use crate::storage::{Storage, WriteMode, names};
 
 /// A clock that shows more than the last commit's time by more than this is compared with the storage's.
-pub(super) const STEP: i64 = 3_600_000_000;
+pub(in crate::store) const STEP: i64 = 3_600_000_000;
 /// The storage's clock shows seconds, and requests take time.
 const TOLERANCE: i64 = 5_000_000;
 
 /// What a process knows of its clock.
-pub(super) struct Times {
+pub(in crate::store) struct Times {
+    context: Arc<Context>,
     /// The time of the last commit, and what the clock showed, when the store was opened.
     opened: (Timestamp, Timestamp),
     known: Mutex<Known>,
@@ -40,26 +43,20 @@ struct Known {
 
 impl Times {
     /// For a store whose last commit has the time `last`.
-    pub fn new(last: Timestamp, clock: Timestamp) -> Self {
-        Self { opened: (last, clock), known: Mutex::default() }
-    }
-}
-
-impl Store {
-    /// The time at which a call begins that takes a while.
-    pub(super) fn began(&self) -> Timestamp {
-        self.time_now(self.inner.state.read().time)
+    pub fn new(context: Arc<Context>, last: Timestamp) -> Self {
+        let clock = context.env().clock.now();
+        Self { context, opened: (last, clock), known: Mutex::default() }
     }
 
     /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
-    pub(super) fn time_now(&self, last: Timestamp) -> Timestamp {
-        let inner = &self.inner;
-        let clock = inner.env.clock.now().0;
-        if inner.read_only || !inner.log.is_shared() || planted(Bug::TrustClock) {
+    pub fn now(&self, last: Timestamp) -> Timestamp {
+        let context = &*self.context;
+        let clock = context.env().clock.now().0;
+        if context.is_read_only() || !context.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(clock);
         }
         let (ahead, checked) = {
-            let known = inner.times.known.lock();
+            let known = self.known.lock();
             (known.ahead, known.checked)
         };
         let now = clock.saturating_sub(ahead);
@@ -71,8 +68,8 @@ impl Store {
         // Not under the lock: another thread that wants the time asks for it itself.
         match self.storage_time() {
             Ok(Some(storage)) => {
-                let clock = inner.env.clock.now().0;
-                let mut known = inner.times.known.lock();
+                let clock = context.env().clock.now().0;
+                let mut known = self.known.lock();
                 let ahead = clock.saturating_sub(storage.0);
                 known.ahead = if ahead > TOLERANCE { ahead } else { 0 };
                 let now = clock.saturating_sub(known.ahead);
@@ -86,12 +83,12 @@ impl Store {
     }
 
     /// The time up to which ages are counted; `last` is the time of the last commit.
-    pub(super) fn age_now(&self, last: Timestamp) -> Timestamp {
-        let now = self.time_now(last).0;
-        if self.inner.log.is_shared() || planted(Bug::TrustClock) {
+    pub fn age(&self, last: Timestamp) -> Timestamp {
+        let now = self.now(last).0;
+        if self.context.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(now);
         }
-        let (last, clock) = self.inner.times.opened;
+        let (last, clock) = self.opened;
         let first = if last.0 == 0 { clock.0 } else { last.0.min(clock.0) };
         let passed = now.saturating_sub(clock.0).max(0);
         Timestamp(now.min(first.saturating_add(passed).saturating_add(STEP)))
@@ -99,14 +96,14 @@ impl Store {
 
     /// What the storage's clock shows; `None` if the storage does not report it.
     fn storage_time(&self) -> Result<Option<Timestamp>> {
-        let inner = &self.inner;
-        let nonce = EntryId(u128::from(inner.env.entropy.next()?));
+        let context = &*self.context;
+        let nonce = EntryId(u128::from(context.env().entropy.next()?));
         let name = format!("{}/clock-{:016x}", names::PROBE, nonce.0);
-        inner.storage.put(&name, &[bytes::Bytes::from_static(b"what time is it?")], WriteMode::Once)?;
-        let told = inner.storage.written_at(&name);
+        context.storage().put(&name, &[bytes::Bytes::from_static(b"what time is it?")], WriteMode::Once)?;
+        let told = context.storage().written_at(&name);
         // If it stays, an audit finds it.
-        inner.storage.delete_many(&[name]);
-        let _ = inner.storage.remove_empty_folder(names::PROBE);
+        context.storage().delete_many(&[name]);
+        let _ = context.storage().remove_empty_folder(names::PROBE);
         told
     }
 }

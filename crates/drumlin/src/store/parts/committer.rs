@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use crate::catalog::State;
 
 /// A commit's answer: the state right after this very transaction, before retention removed anything.
-pub(super) type Answer = Result<Arc<State>>;
+pub(in crate::store) type Answer = Result<Arc<State>>;
 
 enum SlotState {
     Waiting,
@@ -42,7 +42,7 @@ impl Slot {
 }
 
 /// A proposal in the queue.
-pub(super) struct Waiting {
+pub(in crate::store) struct Waiting {
     pub proposal: Proposal,
     slot: Arc<Slot>,
 }
@@ -55,20 +55,14 @@ struct Queue {
 }
 
 /// The waiting proposals, and the turn.
-pub(super) struct Committer {
+pub(in crate::store) struct Committer {
     queue: Mutex<Queue>,
     turn: Exclusive<()>,
-    /// Held while the session is being registered.
-    pub registration: Exclusive<()>,
 }
 
 impl Default for Committer {
     fn default() -> Self {
-        Self {
-            queue: Mutex::default(),
-            turn: Exclusive::new("a commit", ()),
-            registration: Exclusive::new("the first write of this process", ()),
-        }
+        Self { queue: Mutex::default(), turn: Exclusive::new("a commit", ()) }
     }
 }
 

@@ -27,10 +27,10 @@ const MAGIC: &[u8; 8] = b"DRUMCAT\0";
 const CATALOG_VERSION: u32 = 10;
 /// The oldest version that is read: its index has no section of times.
 const CATALOG_VERSION_MIN: u32 = 5;
-pub(super) const HEADER_BYTES: u64 = 16;
+pub(in crate::store) const HEADER_BYTES: u64 = 16;
 
 /// The newest catalog snapshot, from which the next one is made.
-pub(super) struct Catalog {
+pub(in crate::store) struct Catalog {
     /// Its name in the log.
     pub base: Base,
     pub index: Index,
@@ -46,7 +46,7 @@ impl Catalog {
 }
 
 /// Makes the catalog snapshot of `state`: its name in the log, its index, its object's parts, and the pages of its tables.
-pub(super) fn encode_catalog(
+pub(in crate::store) fn encode_catalog(
     state: &State,
     before: Option<&Catalog>,
 ) -> Result<(Base, Index, Vec<Bytes>, Arc<Packed>)> {
@@ -71,7 +71,7 @@ pub(super) fn encode_catalog(
 /// In a shared store two processes may write one of the same state at a time: the first does, and the other gets
 /// `AlreadyExists`. There, `shared` says how to wait, and for how many microseconds, if the bucket refuses it because there
 /// are too many requests.
-pub(super) fn write_catalog(
+pub(in crate::store) fn write_catalog(
     storage: &dyn Storage,
     state: &State,
     before: Option<&Catalog>,
@@ -125,7 +125,7 @@ fn needed<T>(name: &str, read: Result<T>) -> Result<T> {
 }
 
 /// Reads and checks the index that `base` names.
-pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
+pub(in crate::store) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
     let name = names::catalog(base.seq);
     let corrupt = |what: String| Error::corrupt(format!("{name}: {what}"));
     let end = base.offset.checked_add(u64::from(base.bytes));
@@ -151,7 +151,7 @@ pub(super) fn read_index(storage: &dyn Storage, base: &Base) -> Result<Index> {
 }
 
 /// Reads and checks the chunks of a catalog snapshot, in the order of [`Index::places`]: one request for each object.
-pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Bytes>> {
+pub(in crate::store) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Bytes>> {
     let mut by_object: BTreeMap<Seq, Vec<(usize, &ChunkAddress)>> = BTreeMap::new();
     for (at, place) in index.places().enumerate() {
         by_object.entry(place.object).or_default().push((at, place));
@@ -174,7 +174,7 @@ pub(super) fn read_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<By
 }
 
 /// Reads those chunks that can be read. Fails only if a bucket cannot be reached.
-pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Option<Bytes>>> {
+pub(in crate::store) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<Vec<Option<Bytes>>> {
     if let Ok(chunks) = read_chunks(storage, index) {
         return Ok(chunks.into_iter().map(Some).collect());
     }
@@ -192,7 +192,7 @@ pub(super) fn read_some_chunks(storage: &dyn Storage, index: &Index) -> Result<V
 
 /// The index at the end of a catalog snapshot's object that nothing names. That the checksums of its chunks match shows
 /// that it is an index; its own contents are not checked.
-pub(super) fn find_index(storage: &dyn Storage, seq: Seq) -> Result<Option<Index>> {
+pub(in crate::store) fn find_index(storage: &dyn Storage, seq: Seq) -> Result<Option<Index>> {
     match storage.get(&names::catalog(seq)) {
         Ok(object) => Ok(Index::find(&object, seq, HEADER_BYTES).map(|(index, _)| index)),
         Err(e) if storage.is_remote() && e.kind() == ErrorKind::Unavailable => Err(e),
@@ -208,7 +208,7 @@ fn read_catalog(storage: &dyn Storage, base: &Base) -> Result<(Index, State)> {
 }
 
 /// The state that a log leads to, and the catalog snapshot that it continues.
-pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
+pub(in crate::store) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, Option<Catalog>)> {
     let Origin { store, parent } = opened.origin;
     let (index, mut state) = match &opened.base {
         Some(base) => read_catalog(storage, base).map(|(index, state)| (Some(index), state))?,
@@ -246,7 +246,7 @@ pub(super) fn replay(storage: &dyn Storage, opened: &Opened) -> Result<(State, O
 }
 
 /// The transactions of an entry; errors name the commit.
-pub(super) fn transactions(entry: &Entry) -> Result<Vec<TransactionRecord>> {
+pub(in crate::store) fn transactions(entry: &Entry) -> Result<Vec<TransactionRecord>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
         return Err(Error::unsupported(format!("commit {} needs features {unknown:#x}, unknown here", entry.seq)));
@@ -266,7 +266,7 @@ fn replay_rows(state: &State, entry: &Entry) -> Result<()> {
 
 /// Applies the next entry of the log; rows that it wrote by key still have to be settled.
 /// Returns what it did.
-pub(super) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<TransactionRecord>> {
+pub(in crate::store) fn apply_entry(state: &mut State, entry: &Entry) -> Result<Vec<TransactionRecord>> {
     if entry.seq != state.seq.next() {
         return Err(Error::corrupt(format!("entry {} follows commit {}", entry.seq, state.seq)));
     }

@@ -1,16 +1,14 @@
 //! Makes commits durable by time: a separate thread syncs the log a while after something was written to it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Inner, Store};
 use crate::base::{Error, Result};
 
 /// The state of syncing by time.
-pub(super) struct Syncer {
+pub(in crate::store) struct Syncer {
     interval: Duration,
     state: Mutex<Work>,
     changed: Condvar,
@@ -69,49 +67,23 @@ impl Syncer {
         state.dirty = false;
         !state.stop
     }
-}
 
-/// Starts the thread of a store that syncs by time.
-pub(super) fn start(inner: &Arc<Inner>) -> Result<()> {
-    let Some(syncer) = &inner.syncer else { return Ok(()) };
-    syncer.state.lock().running = true;
-    let own = inner.clone();
-    let work = move || {
-        let syncer = own.syncer.as_ref().expect("it was there");
+    /// Marks the thread that syncs as running or not.
+    pub fn set_running(&self, running: bool) {
+        self.state.lock().running = running;
+        self.changed.notify_all();
+    }
+
+    /// What the thread does until it is stopped: `sync` makes durable what was written, and says what failed.
+    pub fn run(&self, sync: impl Fn() -> Option<Error>) {
         let run = || {
-            while syncer.wait() {
-                own.env.metrics.log_syncs.add(1);
-                if let Err(e) = own.log.sync() {
-                    // A log that was closed in between has been synced.
-                    let open = own.check_open().is_ok();
-                    let mut state = syncer.state.lock();
-                    if state.failed.is_none() {
-                        state.failed = open.then(|| e.to_string());
-                    }
+            while self.wait() {
+                if let Some(failed) = sync() {
+                    self.state.lock().failed.get_or_insert_with(|| failed.to_string());
                 }
             }
         };
         let _ = catch_unwind(AssertUnwindSafe(run));
-        syncer.state.lock().running = false;
-        syncer.changed.notify_all();
-    };
-    inner.env.threads.spawn("drumlin-sync", Box::new(work)).map(drop).inspect_err(|_| {
-        syncer.state.lock().running = false;
-    })
-}
-
-impl Store {
-    /// Makes all earlier commits durable: useful if [`super::Options::sync`] leaves that to time.
-    ///
-    /// # Errors
-    /// `InDoubt` if storage fails: which of the commits since the last sync will be there after a crash is unknown.
-    pub fn sync(&self) -> Result<()> {
-        match &self.inner.syncer {
-            Some(_) => {
-                self.inner.env.metrics.log_syncs.add(1);
-                self.inner.log()?.sync()
-            }
-            None => Ok(()),
-        }
+        self.set_running(false);
     }
 }

@@ -1,0 +1,32 @@
+//! What an open store is made of: values with private fields and a narrow interface each. None of them knows [`super::Store`], or any
+//! operation of one; operations say by what they take which of them they need.
+
+mod background;
+mod commits;
+mod committer;
+mod context;
+mod feeds;
+mod handles;
+mod newest;
+mod pins;
+mod proposal;
+pub(super) mod recover;
+mod session;
+mod syncer;
+mod times;
+mod triggers;
+mod upkeep;
+mod watched;
+
+pub(super) use commits::Commits;
+pub(super) use committer::Answer;
+pub(super) use context::{Context, Tenure, check_process, holder};
+pub(super) use feeds::{CommitRecord, Feeds};
+pub(super) use handles::Handles;
+pub(super) use pins::Pin;
+pub(super) use proposal::{Proposal, Work};
+pub(super) use times::STEP;
+pub(super) use triggers::{Listed, Registered, Triggers};
+pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
+pub(super) use upkeep::{Maintenance, NamedWindow, Upkeep};
+pub(super) use watched::Watched;

@@ -1,0 +1,79 @@
+//! What upkeep keeps between its runs: which catalog snapshot is the newest, what could not be improved, what runs by itself.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::background::Background;
+use super::recover;
+use crate::base::waiting::{Exclusive, Held};
+use crate::base::{Result, TableId};
+use crate::table::GroupId;
+
+/// A window of a plan, by its table and the row groups that it takes in.
+pub(in crate::store) type NamedWindow = (TableId, Vec<GroupId>);
+
+/// What only checkpoints, reclaims and purges use, one at a time.
+pub(in crate::store) struct Maintenance {
+    /// The newest catalog snapshot.
+    pub catalog: Option<recover::Catalog>,
+    /// Small row groups that do not become fewer when they are merged, since their texts are long.
+    pub unmerged: BTreeSet<NamedWindow>,
+}
+
+/// See the module.
+pub(in crate::store) struct Upkeep {
+    maintenance: Exclusive<Maintenance>,
+    background: Background,
+    /// How many tables stayed decoded after the newest catalog snapshot.
+    tables_kept: AtomicUsize,
+    /// Whether the newest catalog snapshot was found damaged.
+    catalog_damaged: AtomicBool,
+}
+
+impl Upkeep {
+    /// Of a store that was opened from a catalog snapshot, with `tables_kept` tables decoded.
+    pub fn new(catalog: Option<recover::Catalog>, tables_kept: usize) -> Self {
+        let maintenance = Maintenance { catalog, unmerged: BTreeSet::new() };
+        Self {
+            maintenance: Exclusive::new("a checkpoint, reclaim or purge of this store", maintenance),
+            background: Background::default(),
+            tables_kept: AtomicUsize::new(tables_kept),
+            catalog_damaged: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until no other checkpoint, reclaim or purge of this process runs.
+    pub fn lock(&self) -> Result<Held<'_, Maintenance>> {
+        self.maintenance.lock()
+    }
+
+    /// The same, without waiting: `None` if one runs.
+    pub fn try_lock(&self) -> Option<Held<'_, Maintenance>> {
+        self.maintenance.try_lock()
+    }
+
+    /// An error if the calling thread itself is in a checkpoint, reclaim or purge, for which it would wait for ever.
+    pub fn check_outside(&self) -> Result<()> {
+        self.maintenance.check()
+    }
+
+    pub fn background(&self) -> &Background {
+        &self.background
+    }
+
+    pub fn tables_kept(&self) -> usize {
+        self.tables_kept.load(Ordering::Relaxed)
+    }
+
+    pub fn set_tables_kept(&self, tables: usize) {
+        self.tables_kept.store(tables, Ordering::Relaxed);
+    }
+
+    pub fn is_catalog_damaged(&self) -> bool {
+        self.catalog_damaged.load(Ordering::SeqCst)
+    }
+
+    pub fn set_catalog_damaged(&self, damaged: bool) {
+        self.catalog_damaged.store(damaged, Ordering::SeqCst);
+    }
+}

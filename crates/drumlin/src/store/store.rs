@@ -1,0 +1,313 @@
+//! An open store, as operations find it: the parts that it is made of (*parts*), behind a handle. The operations themselves are added to
+//! [`Store`] by the files about them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use super::parts::{Commits, Context, Handles, Pin, Tenure, Triggers, Upkeep, Watched, recover};
+use super::{Mode, Options};
+use crate::base::{Cancel, Env, Error, Result, Seq, Timestamp, waiting};
+use crate::block::{BlockReader, MissingBlock};
+use crate::catalog::State;
+use crate::log::{CommitLog, SealingLog};
+use crate::storage::{Guard, InlineStorage, Storage};
+
+/// An open store. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+    /// Shared by the clones that users hold. The store's own threads have none: they keep nothing open, and do not get the
+    /// errors of automatic checkpoints.
+    handle: Option<Arc<Handle>>,
+    /// What is said of the commits made through this handle.
+    message: Option<Arc<str>>,
+}
+
+/// The parts.
+pub(super) struct Inner {
+    context: Arc<Context>,
+    commits: Arc<Commits>,
+    reader: Arc<BlockReader>,
+    upkeep: Upkeep,
+    triggers: Arc<Triggers>,
+    watched: Watched,
+    handles: Handles,
+    automatic: Automatic,
+}
+
+/// What an automatic checkpoint does; returns what it left as it is.
+pub(super) type Automatic = fn(&Store, &Cancel) -> Result<Vec<String>>;
+
+/// What was found, or made, where a store is opened.
+pub(super) struct Opening {
+    pub storage: Arc<InlineStorage>,
+    pub log: Box<dyn CommitLog>,
+    pub state: State,
+    pub catalog: Option<recover::Catalog>,
+    pub lock: Option<Box<dyn Guard>>,
+    /// Whether the storage belongs to another owner, who keeps using it when the store is closed.
+    pub lent: bool,
+}
+
+/// A user's hold on a store, shared by clones.
+struct Handle {
+    inner: Arc<Inner>,
+    closed: AtomicBool,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("uri", &self.uri()).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Puts a store together from what was found where it is.
+    pub(super) fn start(
+        env: Env,
+        uri: &str,
+        options: Options,
+        opening: Opening,
+        automatic: Automatic,
+    ) -> Result<Store> {
+        let Opening { storage, log, state, catalog, lock, lent } = opening;
+        let shared = log.is_shared();
+        let missing = if options.mode == Mode::Read || shared { MissingBlock::Reclaimed } else { MissingBlock::Damage };
+        let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
+        let triggers = Arc::new(Triggers::reporting_to(&env));
+        let upkeep = Upkeep::new(catalog, state.open_tables_len());
+        let log = Box::new(SealingLog::new(log, storage.clone()));
+        let context = Arc::new(Context::new(uri, options, env, storage, Tenure { shared, lent }));
+        let commits = Arc::new(Commits::new(context.clone(), log, state));
+        let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
+        let inner = Arc::new(Inner { context, commits, reader, upkeep, triggers, watched, handles, automatic });
+        inner.commits.start_syncing()?;
+        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
+    }
+
+    /// One for the store's own threads and errands: it keeps nothing open, and says nothing.
+    pub(super) fn own(&self) -> Self {
+        Self { inner: self.inner.clone(), handle: None, message: None }
+    }
+
+    /// For threads that must not keep the store.
+    pub(super) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// The store, for one of its threads, as long as it is there.
+    pub(super) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+        inner.upgrade().map(|inner| Self { inner, handle: None, message: None })
+    }
+
+    /// One more handle, unless the last one is closed.
+    pub(super) fn join(&self) -> Option<Self> {
+        let handle = || Some(Arc::new(Handle::new(self.inner.clone())));
+        self.inner.handles.join().then(|| Self { inner: self.inner.clone(), handle: handle(), message: None })
+    }
+
+    /// The same handle, whose commits say `message`.
+    pub(super) fn saying(&self, message: Option<&str>) -> Self {
+        Self { message: message.map(Arc::from), ..self.clone() }
+    }
+
+    pub(super) fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// Whether this is a user's.
+    pub(super) fn is_handle(&self) -> bool {
+        self.handle.is_some()
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.inner.context
+    }
+
+    pub(super) fn env(&self) -> &Env {
+        self.inner.context.env()
+    }
+
+    pub(super) fn options(&self) -> &Options {
+        self.inner.context.options()
+    }
+
+    pub(super) fn storage(&self) -> &Arc<InlineStorage> {
+        self.inner.context.storage()
+    }
+
+    pub(super) fn reader(&self) -> &Arc<BlockReader> {
+        &self.inner.reader
+    }
+
+    pub(super) fn commits(&self) -> &Arc<Commits> {
+        &self.inner.commits
+    }
+
+    pub(super) fn upkeep(&self) -> &Upkeep {
+        &self.inner.upkeep
+    }
+
+    pub(super) fn registry(&self) -> &Arc<Triggers> {
+        &self.inner.triggers
+    }
+
+    pub(super) fn watched(&self) -> &Watched {
+        &self.inner.watched
+    }
+
+    pub(super) fn handles(&self) -> &Handles {
+        &self.inner.handles
+    }
+
+    pub(super) fn automatic_checkpoint(&self, cancel: &Cancel) -> Result<Vec<String>> {
+        (self.inner.automatic)(self, cancel)
+    }
+
+    /// Fails if this handle, or the store, is closed.
+    pub(super) fn check(&self) -> Result<()> {
+        self.handle.as_ref().map_or(Ok(()), |handle| handle.check())?;
+        self.context().check()
+    }
+
+    /// The newest state known. O(1).
+    pub(super) fn current(&self) -> Result<Arc<State>> {
+        self.check()?;
+        Ok(self.commits().newest().state())
+    }
+
+    /// The newest state, to be read: with [`Options::fresh`] takes in first what others have committed. Not in the turn.
+    pub(super) fn state(&self) -> Result<Arc<State>> {
+        if self.options().fresh {
+            self.refresh()?;
+        }
+        self.current()
+    }
+
+    /// The newest state, whose blocks stay on storage while the pin lives.
+    pub(super) fn pinned_state(&self) -> Result<(Arc<State>, Arc<Pin>)> {
+        self.check()?;
+        if self.options().fresh {
+            self.refresh()?;
+        }
+        Ok(self.commits().newest().pinned())
+    }
+
+    /// In a shared store: takes in what others have committed, so that what is written does not depend on anything that
+    /// was changed before the call.
+    pub(super) fn refresh_if_shared(&self) -> Result<()> {
+        self.context().check_writable()?;
+        if self.context().is_shared() {
+            self.refresh()?;
+        }
+        Ok(())
+    }
+
+    /// The time at which a call begins that takes a while.
+    pub(super) fn began(&self) -> Timestamp {
+        let commits = self.commits();
+        commits.times().now(commits.newest().state().time)
+    }
+
+    /// Where the store is.
+    pub fn uri(&self) -> &str {
+        self.context().uri()
+    }
+
+    /// The last commit that this handle sees.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn seq(&self) -> Result<Seq> {
+        Ok(self.current()?.seq)
+    }
+
+    /// Takes in what other processes have committed. Returns the last commit seen.
+    ///
+    /// # Errors
+    /// `Unavailable` if the log cannot be read, `Corrupt` if it is damaged.
+    pub fn refresh(&self) -> Result<Seq> {
+        self.commits().refresh()?;
+        self.seq()
+    }
+
+    /// Makes all earlier commits durable: useful if [`super::Options::sync`] leaves that to time.
+    ///
+    /// # Errors
+    /// `InDoubt` if storage fails: which of the commits since the last sync will be there after a crash is unknown.
+    pub fn sync(&self) -> Result<()> {
+        self.commits().sync()
+    }
+
+    /// Closes this handle; returns whether the store is to be closed.
+    pub(super) fn close_handle(&self) -> bool {
+        self.handle.as_ref().is_none_or(|handle| handle.close())
+    }
+
+    /// Closes the store, for all handles.
+    pub(super) fn close_parts(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        if !self.context.close() {
+            return Ok(());
+        }
+        self.triggers.stop();
+        // Nothing of a store that this process alone writes may go on once its lock is given up.
+        let stop = || self.upkeep.background().stop();
+        let stopped = if self.context.is_shared() { stop() } else { waiting::unstoppable(stop) };
+        let closed = self.commits.close().and(stopped);
+        // Callbacks may hold handles of this store.
+        self.triggers.clear();
+        let newest = self.commits.newest();
+        let mut last = State::clone(&newest.state());
+        last.drop_functions();
+        drop(newest.replace(Arc::new(last)));
+        self.handles.release_lock();
+        if self.context.owns_storage() {
+            // Open scans are still read.
+            let storage = self.context.storage().clone();
+            newest.pins().when_free(move || storage.release());
+        }
+        closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // If this fails, the next open recovers.
+        let _ = self.close();
+    }
+}
+
+impl Handle {
+    /// The hold of a handle that was counted.
+    fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, closed: AtomicBool::new(false) }
+    }
+
+    /// Closes it; returns whether it was the last of its store.
+    fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::SeqCst) && self.inner.handles.leave()
+    }
+
+    /// `Closed` if it is closed.
+    fn check(&self) -> Result<()> {
+        match self.closed.load(Ordering::SeqCst) {
+            true => Err(Error::closed(format!("the store {} is closed", self.inner.context.uri()))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.close() {
+            // If this fails, the next open recovers.
+            let _ = self.inner.close();
+        }
+    }
+}
