@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::patch::{Below, Layer, NewPatch, PATCHES_MAX, Patched};
+use super::patch::{Below, Layer, NewPatch, Patched};
 use super::{RowGroup, StoredSchema};
+use crate::base::Memo;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Memo, Result};
 use crate::block::Address;
 
 /// Where a column of a row group is: in which layer, the newest being 0, and which column of that layer it is.
@@ -115,43 +115,6 @@ impl RowGroup {
             layer == base || located.iter().flatten().any(|located| located.layer == layer)
         });
         record
-    }
-
-    /// Fails if what is said of its layers is inconsistent, as only a damaged record is. `schemas` is how many the table has.
-    pub(super) fn check_layers(&self, schemas: usize) -> Result<()> {
-        let Some(patched) = self.patched.as_deref() else { return Ok(()) };
-        let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
-        if patched.below.is_empty() || patched.below.len() > PATCHES_MAX {
-            return bad(&format!("{} layers below a patch, at most {PATCHES_MAX}", patched.below.len()));
-        }
-        for (at, layer) in self.layers().enumerate() {
-            if layer.schema as usize >= schemas {
-                return bad("a layer of a schema that the table does not have");
-            }
-            let ascending = |columns: &[u32]| columns.windows(2).all(|pair| pair[0] < pair[1]);
-            if layer.columns.is_some_and(|columns| columns.is_empty() || !ascending(columns)) {
-                return bad("a patch without columns, or with one twice");
-            }
-            if self.addresses().take(at).any(|other| other == layer.address) {
-                return bad("two layers at one address");
-            }
-        }
-        match patched.dead_bytes > self.bytes() {
-            true => bad("more bytes that are not read than there are"),
-            false => Ok(()),
-        }
-    }
-
-    /// Fails if a patch has columns that its schema does not have.
-    pub(super) fn check_columns(&self, schemas: &[StoredSchema]) -> Result<()> {
-        let within = |layer: Layer<'_>| {
-            let width = schemas[layer.schema as usize].0.fields().len();
-            layer.columns.is_none_or(|columns| columns.iter().all(|column| (*column as usize) < width))
-        };
-        match self.patched.is_none() || self.layers().all(within) {
-            true => Ok(()),
-            false => Err(Error::corrupt(format!("row group {}: a patch of columns that do not exist", self.id.0))),
-        }
     }
 
     /// The record with its schemas at other places.

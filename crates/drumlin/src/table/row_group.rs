@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::ends::Ends;
 use super::key_bounds::KeyBounds;
 use super::patch::{Patched, Tail};
-use crate::base::{Error, Memo, Result, Version};
+use crate::base::{Memo, Result, Version};
 use crate::block::Address;
 
 /// The maximum number of rows in a row group: 120 x 1,024.
@@ -134,9 +134,6 @@ impl Rows {
     }
 }
 
-/// No block reaches this offset.
-const BLOCK_END_MAX: u64 = 1 << 40;
-
 /// A row group of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowGroup {
@@ -217,29 +214,6 @@ impl RowGroup {
     /// The version in which a row appeared.
     pub fn born(&self, row: u32) -> Option<Version> {
         self.spans().find(|(range, _)| range.contains(&row)).map(|(_, run)| run.born)
-    }
-
-    /// Fails if the record is inconsistent, as only a damaged one is. `schemas` is how many the table has.
-    pub fn check(&self, schemas: usize) -> Result<()> {
-        let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
-        let covered = self.runs.iter().try_fold(0_u32, |rows, run| rows.checked_add(run.rows));
-        if self.rows == 0 || self.rows > ROWS_MAX || covered != Some(self.rows) {
-            return bad(&format!("runs over {covered:?} of {} rows, at most {ROWS_MAX}", self.rows));
-        }
-        if self.schema as usize >= schemas {
-            return bad("a schema that the table does not have");
-        }
-        if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
-            return bad("deletes a row past its end");
-        }
-        let end = |address: &Address| {
-            let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes))?;
-            address.offset.checked_add(bytes)
-        };
-        if self.addresses().any(|address| end(address).is_none_or(|end| end > BLOCK_END_MAX)) {
-            return bad("an address past the end of any block");
-        }
-        self.check_layers(schemas)
     }
 
     /// Whether version `v` contains rows of it, including deleted ones.
