@@ -8,8 +8,11 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::row::{RowConverter, SortField};
 
-use super::codes::{Codes, Combinations, picked};
-use super::keys::{self, Keys};
+use super::codes::Codes;
+use super::codes::Combinations;
+use super::codes::picked;
+use super::keys;
+use super::keys::Keys;
 use super::plan::Grouping;
 use super::runs::Run;
 use super::state::State;

@@ -2,7 +2,8 @@
 
 use parking_lot::Mutex;
 
-use super::{Error, Result};
+use super::Error;
+use super::Result;
 
 /// A source of random numbers.
 pub trait Entropy: Send + Sync {

@@ -5,7 +5,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Error, Result};
+use super::Error;
+use super::Result;
 
 /// Runs `work`; a panic becomes an error of kind `Internal`. After a panic, what `work` was changing must not be used.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use super::{Env, Result, waiting};
+use super::Env;
+use super::Result;
+use super::waiting;
 
 /// The first pause is at most this long.
 const FIRST_MICROS: u64 = 50_000;

@@ -10,8 +10,11 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
-use super::waiting::{self, Context};
-use super::{Error, Result, caught};
+use super::waiting;
+use super::waiting::Context;
+use super::Error;
+use super::Result;
+use super::caught;
 
 /// More threads than this are taken for a mistake.
 pub const THREADS_MAX: usize = 1024;

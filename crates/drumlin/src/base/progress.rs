@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Clock, Error, Result, Timestamp};
+use super::Clock;
+use super::Error;
+use super::Result;
+use super::Timestamp;
 
 /// What a long operation has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

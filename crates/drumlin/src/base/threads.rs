@@ -2,7 +2,8 @@
 
 use std::thread::ThreadId;
 
-use super::{Error, Result};
+use super::Error;
+use super::Result;
 
 /// Starts threads.
 pub trait Threads: Send + Sync {

@@ -1,6 +1,10 @@
 //! Results of operations on nodes: what each node was and became, and why.
 
-use super::{Cause, NodeEffect, NodeEffects, NodeInfo, Tree};
+use super::Cause;
+use super::NodeEffect;
+use super::NodeEffects;
+use super::NodeInfo;
+use super::Tree;
 
 /// What an operation did to one node, and the changes that followed from it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inline, Ledger, State, Totals};
+use super::Inline;
+use super::Ledger;
+use super::State;
+use super::Totals;
 use crate::base::{BlockId, Error, Result, SessionId, TableId};
 
 /// How many tables are decoded to check a store when it is opened.

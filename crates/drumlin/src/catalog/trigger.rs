@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NodeInfo, Pattern};
+use super::NodeInfo;
+use super::Pattern;
 use crate::base::{Error, Result, Seq, SessionId};
 
 /// The kind of an event on a node.

@@ -5,9 +5,11 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::kind::{Kind, Placed};
+use super::kind::Kind;
+use super::kind::Placed;
 use super::number::Place;
-use super::syntax::{ArithmeticOp, CompareOp};
+use super::syntax::ArithmeticOp;
+use super::syntax::CompareOp;
 
 #[derive(Clone, Debug)]
 pub enum Node {

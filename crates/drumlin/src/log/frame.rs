@@ -24,7 +24,8 @@
 
 use bytes::Bytes;
 
-use super::{Base, Entry};
+use super::Base;
+use super::Entry;
 use crate::base::{EntryId, Error, Result, Seq, SessionId, Timestamp, checksum_at};
 
 /// Version of the framing.

@@ -1,7 +1,9 @@
 //! Reads the root of a shared log, and what it leads to.
 
-use super::root::{self, Root};
-use super::{Entry, Opened};
+use super::root;
+use super::root::Root;
+use super::Entry;
+use super::Opened;
 use crate::base::{Error, ErrorKind, Pool, Result, Seq};
 use crate::storage::{Storage, Tag, names};
 

@@ -5,9 +5,13 @@
 
 use bytes::Bytes;
 
-use super::frame::{self, Body, Header, Record};
+use super::frame;
+use super::frame::Body;
+use super::frame::Header;
+use super::frame::Record;
 use super::mark::Mark;
-use super::{Base, Entry};
+use super::Base;
+use super::Entry;
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 

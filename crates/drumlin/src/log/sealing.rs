@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
+use super::Appended;
+use super::Base;
+use super::CommitLog;
+use super::Durable;
+use super::Entry;
+use super::News;
+use super::Opened;
+use super::Referred;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq};
 use crate::storage::Storage;

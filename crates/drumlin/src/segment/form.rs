@@ -3,7 +3,8 @@
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use super::types::{changed, plain_type};
+use super::types::changed;
+use super::types::plain_type;
 
 /// Which Arrow type [`decode`](super::decode) returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

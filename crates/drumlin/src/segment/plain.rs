@@ -11,7 +11,8 @@ use arrow::buffer::Buffer;
 use vortex_array::dtype::PType;
 
 use super::bits::aligned;
-use super::wire::{Reader, Writer};
+use super::wire::Reader;
+use super::wire::Writer;
 use crate::base::{Error, Result};
 
 /// Values as they are, or as distances from the smallest one in fewer bytes.

@@ -21,7 +21,9 @@ use vortex_array::dtype::PType;
 
 use super::types::places_of;
 use super::words::machine_type;
-use super::{Form, Segment, decode};
+use super::Form;
+use super::Segment;
+use super::decode;
 use crate::base::{Error, Result};
 
 /// Whether rows are encoded on trust, or the result is decoded and compared with them.

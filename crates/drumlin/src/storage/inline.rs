@@ -14,7 +14,11 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
+use super::ObjectMeta;
+use super::Storage;
+use super::Survey;
+use super::Tag;
+use super::WriteMode;
 use crate::base::{Error, Result, Seq, Timestamp};
 
 /// A [`Storage`] with some additional objects in memory.

@@ -6,7 +6,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
+use super::ObjectMeta;
+use super::Storage;
+use super::Survey;
+use super::Tag;
+use super::WriteMode;
 use crate::base::{Env, ErrorKind, Request, Result, Timestamp, span};
 
 /// A storage that is counted.

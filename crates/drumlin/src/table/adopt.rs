@@ -5,7 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Instants, Lineage, Origin, Past, StoredSchema, Table, VersionRecord};
+use super::Instants;
+use super::Lineage;
+use super::Origin;
+use super::Past;
+use super::StoredSchema;
+use super::Table;
+use super::VersionRecord;
 use crate::base::{Digest, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 

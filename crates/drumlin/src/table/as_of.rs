@@ -5,7 +5,16 @@ use std::sync::Arc;
 use arrow::array::temporal_conversions::timestamp_us_to_datetime;
 
 use super::part::InMemory;
-use super::{ALIVE, History, Instants, MemRows, MemtablePart, ROWS_MAX, Since, Table, VersionKind, Written};
+use super::ALIVE;
+use super::History;
+use super::Instants;
+use super::MemRows;
+use super::MemtablePart;
+use super::ROWS_MAX;
+use super::Since;
+use super::Table;
+use super::VersionKind;
+use super::Written;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;

@@ -5,8 +5,14 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::moved::{Moved, Order};
-use super::{GroupId, Positions, RowGroup, Table, VersionKind, VersionRecord};
+use super::moved::Moved;
+use super::moved::Order;
+use super::GroupId;
+use super::Positions;
+use super::RowGroup;
+use super::Table;
+use super::VersionKind;
+use super::VersionRecord;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Version};
 

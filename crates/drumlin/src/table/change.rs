@@ -5,7 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::row_group::Positions;
-use super::{ALIVE, Deletion, GroupId, RowGroup, Run, StoredSchema, Story};
+use super::ALIVE;
+use super::Deletion;
+use super::GroupId;
+use super::RowGroup;
+use super::Run;
+use super::StoredSchema;
+use super::Story;
 use crate::base::{Memo, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 
 use arrow::array::ArrayRef;
 
-use super::{RowGroup, Table, order};
+use super::RowGroup;
+use super::Table;
+use super::order;
 use crate::base::{Error, Result};
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};

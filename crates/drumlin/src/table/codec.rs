@@ -6,8 +6,11 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
 use super::extension::check_extension;
-use super::row_bytes::{columns_at, split_columns};
-use super::{KeyCodec, RowCodec, conform};
+use super::row_bytes::columns_at;
+use super::row_bytes::split_columns;
+use super::KeyCodec;
+use super::RowCodec;
+use super::conform;
 use crate::base::{Error, Result};
 use crate::memtable::{Keys, RowBytes};
 

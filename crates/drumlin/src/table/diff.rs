@@ -6,7 +6,11 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use super::part::InMemory;
-use super::{Instants, RowGroup, Rows, StoredSchema, Table};
+use super::Instants;
+use super::RowGroup;
+use super::Rows;
+use super::StoredSchema;
+use super::Table;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::Address;

@@ -3,10 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{
-    ALIVE, Deletion, GroupId, Kill, NewGroup, PinnedVersion, Rewrite, RowGroup, Rows, Run, Table, TableChange,
-    Turnover, VersionRecord,
-};
+use super::ALIVE;
+use super::Deletion;
+use super::GroupId;
+use super::Kill;
+use super::NewGroup;
+use super::PinnedVersion;
+use super::Rewrite;
+use super::RowGroup;
+use super::Rows;
+use super::Run;
+use super::Table;
+use super::TableChange;
+use super::Turnover;
+use super::VersionRecord;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;

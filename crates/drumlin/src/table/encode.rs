@@ -4,7 +4,8 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
 use super::compression::compression_of;
-use super::{Conform, ROWS_MAX};
+use super::Conform;
+use super::ROWS_MAX;
 use crate::base::{Error, Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::{Proof, Scheme, Segment, encode_like, join};

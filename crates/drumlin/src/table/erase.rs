@@ -15,13 +15,28 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::mask;
 use super::group_reader::GroupReader;
-use super::history::{ROW, decode_group};
-use super::matching::{matching, truth};
-use super::moved::{Moved, Order};
-use super::{
-    Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, Table,
-    Window, history_schema, part_rows, remap, rewrite,
-};
+use super::history::ROW;
+use super::history::decode_group;
+use super::matching::matching;
+use super::matching::truth;
+use super::moved::Moved;
+use super::moved::Order;
+use super::Deletion;
+use super::History;
+use super::MemtablePart;
+use super::Positions;
+use super::ROWS_MAX;
+use super::Reason;
+use super::Retained;
+use super::RowGroup;
+use super::Rows;
+use super::StoredSchema;
+use super::Table;
+use super::Window;
+use super::history_schema;
+use super::part_rows;
+use super::remap;
+use super::rewrite;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Pool, Result, Seq, Version};
 use crate::block::{Address, BlockReader, EncodedRowGroup};

@@ -3,11 +3,18 @@
 
 use arrow::array::RecordBatch;
 
-use super::group_keys::{GroupKeys, candidates};
+use super::group_keys::GroupKeys;
+use super::group_keys::candidates;
 use super::group_reader::GroupReader;
 use super::overlay::Overlay;
 use super::rows::born_before;
-use super::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, Table};
+use super::GroupId;
+use super::MemtablePart;
+use super::Positions;
+use super::ROWS_MAX;
+use super::ReadPoint;
+use super::Rows;
+use super::Table;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;

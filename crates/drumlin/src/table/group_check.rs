@@ -1,7 +1,10 @@
 //! Whether the record of a row group is consistent: one that is not can only be damaged.
 
-use super::patch::{Layer, PATCHES_MAX};
-use super::{ROWS_MAX, RowGroup, StoredSchema};
+use super::patch::Layer;
+use super::patch::PATCHES_MAX;
+use super::ROWS_MAX;
+use super::RowGroup;
+use super::StoredSchema;
 use crate::base::{Error, Result};
 use crate::block::Address;
 

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
-use super::{NewGroup, StoredSchema, TableCodec};
+use super::NewGroup;
+use super::StoredSchema;
+use super::TableCodec;
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
 use crate::memtable::Keys;

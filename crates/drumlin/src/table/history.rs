@@ -17,7 +17,12 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt8Type}
 
 use super::instants::History;
 use super::part::MemRows;
-use super::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
+use super::MemtablePart;
+use super::ROWS_MAX;
+use super::ReadPoint;
+use super::Searcher;
+use super::Table;
+use super::TableCodec;
 use crate::base::{Cancel, Error, Pool, Result, Seq, Timestamp};
 use crate::block::{Address, BlockReader};
 use crate::memtable::{Keys, Memtable, Record, RowBytes};

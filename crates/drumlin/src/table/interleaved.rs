@@ -11,8 +11,10 @@ use arrow::array::{
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use parking_lot::Mutex;
 
-use super::columns::{find, into_type};
-use super::kway::{Merged, Starts};
+use super::columns::find;
+use super::columns::into_type;
+use super::kway::Merged;
+use super::kway::Starts;
 use super::order;
 use super::piece_reader::PieceReader;
 use super::pieces::Piece;

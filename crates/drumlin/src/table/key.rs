@@ -10,7 +10,8 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, UInt64Type};
 
-use super::order::{SORTABLE, check_order};
+use super::order::SORTABLE;
+use super::order::check_order;
 use crate::base::{Error, Result};
 use crate::memtable::{KEY_BYTES_MAX, Key, Keys};
 use crate::segment::Stat;

@@ -8,8 +8,10 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{Row, Rows};
 
 use super::ROWS_MAX;
-use super::encode::{BYTES_MAX, batch_bytes};
-use super::order::{comparable, sort_columns};
+use super::encode::BYTES_MAX;
+use super::encode::batch_bytes;
+use super::order::comparable;
+use super::order::sort_columns;
 use super::row_bytes::columns_at;
 use super::sort::interleave_batches;
 use crate::base::Result;

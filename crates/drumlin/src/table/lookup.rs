@@ -15,12 +15,20 @@ use arrow::datatypes::SchemaRef;
 
 use roaring::RoaringBitmap;
 
-use super::columns::{find, into_type};
-use super::group_keys::{GroupKeys, candidates};
+use super::columns::find;
+use super::columns::into_type;
+use super::group_keys::GroupKeys;
+use super::group_keys::candidates;
 use super::group_reader::GroupReader;
 use super::key_filter::may_have;
-use super::overlay::{MemtableHit, Overlay};
-use super::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use super::overlay::MemtableHit;
+use super::overlay::Overlay;
+use super::Matches;
+use super::ReadPoint;
+use super::RowGroup;
+use super::Rows;
+use super::Table;
+use super::TableCodec;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Version, span};
 use crate::block::BlockReader;

@@ -9,7 +9,12 @@ use roaring::RoaringBitmap;
 
 use super::group_reader::GroupReader;
 use super::overlay::Overlay;
-use super::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use super::GroupId;
+use super::ReadPoint;
+use super::RowGroup;
+use super::Rows;
+use super::Table;
+use super::TableCodec;
 use crate::base::{Cancel, Pool, Result};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter, Verdict};

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use roaring::RoaringBitmap;
 use serde::{Deserialize, Serialize};
 
-use super::{GroupId, RowGroup, Rows};
+use super::GroupId;
+use super::RowGroup;
+use super::Rows;
 
 /// Where each row of the outputs of a merge comes from.
 ///

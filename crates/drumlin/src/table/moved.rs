@@ -11,7 +11,10 @@ use std::sync::Arc;
 use imbl::Vector;
 use roaring::RoaringBitmap;
 
-use super::{GroupId, MergeOrder, RowGroup, Rows};
+use super::GroupId;
+use super::MergeOrder;
+use super::RowGroup;
+use super::Rows;
 use crate::base::{Seq, Version};
 
 /// One rewrite: what was replaced by what.

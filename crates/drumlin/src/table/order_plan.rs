@@ -7,10 +7,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::clusters::{Span, clusters, is_before};
-use super::pieces::{Bounds, bounds_of};
-use super::plan::{Candidate, candidates};
-use super::{Classes, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, Table, Window};
+use super::clusters::Span;
+use super::clusters::clusters;
+use super::clusters::is_before;
+use super::pieces::Bounds;
+use super::pieces::bounds_of;
+use super::plan::Candidate;
+use super::plan::candidates;
+use super::Classes;
+use super::PlanOptions;
+use super::ROWS_MAX;
+use super::Reason;
+use super::RowGroup;
+use super::Rows;
+use super::Table;
+use super::Window;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Pool, Result, Version};
 use crate::block::BlockReader;

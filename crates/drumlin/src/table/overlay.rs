@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::group_keys::{GroupKeys, candidates};
+use super::group_keys::GroupKeys;
+use super::group_keys::candidates;
 use super::group_reader::GroupReader;
-use super::part::{MemRows, Unsettled};
+use super::part::MemRows;
+use super::part::Unsettled;
 use super::rows::born_before;
-use super::{Rows, Table, TableCodec};
+use super::Rows;
+use super::Table;
+use super::TableCodec;
 use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
 

@@ -14,7 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{GroupId, NewGroup, Positions, PreparedRows, TableCodec};
+use super::GroupId;
+use super::NewGroup;
+use super::Positions;
+use super::PreparedRows;
+use super::TableCodec;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Seq, Timestamp, Version};
 use crate::memtable::Memtable;

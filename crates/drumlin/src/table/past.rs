@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lineage, Note, Story, Table, Turnover, VersionRecord};
+use super::Lineage;
+use super::Note;
+use super::Story;
+use super::Table;
+use super::Turnover;
+use super::VersionRecord;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::patch::{Below, Layer, NewPatch, Patched};
-use super::{RowGroup, StoredSchema};
+use super::patch::Below;
+use super::patch::Layer;
+use super::patch::NewPatch;
+use super::patch::Patched;
+use super::RowGroup;
+use super::StoredSchema;
 use crate::base::Memo;
 use crate::base::planted::{Bug, planted};
 use crate::block::Address;

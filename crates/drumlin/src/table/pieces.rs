@@ -9,14 +9,23 @@ use arrow::datatypes::{DataType, Schema};
 
 use roaring::RoaringBitmap;
 
-use super::clusters::{Span, clusters, undecided};
+use super::clusters::Span;
+use super::clusters::clusters;
+use super::clusters::undecided;
 use super::columns::find;
-use super::ends::{Ends, comparable_ends};
+use super::ends::Ends;
+use super::ends::comparable_ends;
 use super::group_reader::GroupReader;
 use super::key_bounds::KeyBounds;
 use super::overlay::OverlayRows;
-use super::read_as::{ReadAs, text_dictionary};
-use super::{ROWS_MAX, RowGroup, Rows, Table, TableCodec, order};
+use super::read_as::ReadAs;
+use super::read_as::text_dictionary;
+use super::ROWS_MAX;
+use super::RowGroup;
+use super::Rows;
+use super::Table;
+use super::TableCodec;
+use super::order;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::BlockReader;

@@ -10,7 +10,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ROWS_MAX, RowGroup, Rows, Run, Table};
+use super::ROWS_MAX;
+use super::RowGroup;
+use super::Rows;
+use super::Run;
+use super::Table;
 use crate::base::Version;
 use crate::base::planted::{Bug, planted};
 use crate::block::Address;

@@ -7,7 +7,17 @@ use std::sync::Arc;
 use imbl::Vector;
 
 use super::part::InMemory;
-use super::{ALIVE, Deletion, GroupId, Instants, RowGroup, Rows, Run, Table, Turnover, VersionKind, VersionRecord};
+use super::ALIVE;
+use super::Deletion;
+use super::GroupId;
+use super::Instants;
+use super::RowGroup;
+use super::Rows;
+use super::Run;
+use super::Table;
+use super::Turnover;
+use super::VersionKind;
+use super::VersionRecord;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;

@@ -13,7 +13,17 @@ use roaring::RoaringBitmap;
 
 use super::columns::mask;
 use super::group_reader::GroupReader;
-use super::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter, order};
+use super::Deletion;
+use super::KeyCodec;
+use super::ROWS_MAX;
+use super::RowGroup;
+use super::Rows;
+use super::Run;
+use super::StoredSchema;
+use super::TableSpec;
+use super::Window;
+use super::key_filter;
+use super::order;
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment::{self, ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};

@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::ends::Ends;
 use super::key_bounds::KeyBounds;
-use super::patch::{Patched, Tail};
+use super::patch::Patched;
+use super::patch::Tail;
 use crate::base::{Memo, Result, Version};
 use crate::block::Address;
 

@@ -7,12 +7,26 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::part::{InMemory, Unsettled};
+use super::part::InMemory;
+use super::part::Unsettled;
 use super::row_group::Deletion;
-use super::{
-    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, Table,
-    TableCodec, Turnover, VersionKind, VersionRecord, Written,
-};
+use super::ALIVE;
+use super::Flush;
+use super::History;
+use super::MemRows;
+use super::MemtablePart;
+use super::NewGroup;
+use super::PreparedRows;
+use super::RowGroup;
+use super::Rows;
+use super::RowsChange;
+use super::Run;
+use super::Table;
+use super::TableCodec;
+use super::Turnover;
+use super::VersionKind;
+use super::VersionRecord;
+use super::Written;
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
 

@@ -22,8 +22,11 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
-use super::checks::{Check, Checks, ConstraintsInfo};
-use super::column::{self, Column};
+use super::checks::Check;
+use super::checks::Checks;
+use super::checks::ConstraintsInfo;
+use super::column;
+use super::column::Column;
 use super::compression::compression_of;
 use super::order::TableSpec;
 use crate::base::{Error, Result};

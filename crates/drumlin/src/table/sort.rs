@@ -5,7 +5,8 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::Rows;
 
 use super::ROWS_MAX;
-use super::order::{comparable, sort_columns};
+use super::order::comparable;
+use super::order::sort_columns;
 use super::row_bytes::columns_at;
 use crate::base::{Pool, Result};
 use crate::segment::{holds, interleave, join_batches, take_batch};

@@ -7,10 +7,19 @@ use std::sync::Arc;
 use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ALIVE, Deletion, GroupId, NewGroup, NewPatch, Positions, RowGroup, Rows, Run, Table, Turnover, VersionKind,
-    VersionRecord,
-};
+use super::ALIVE;
+use super::Deletion;
+use super::GroupId;
+use super::NewGroup;
+use super::NewPatch;
+use super::Positions;
+use super::RowGroup;
+use super::Rows;
+use super::Run;
+use super::Table;
+use super::Turnover;
+use super::VersionKind;
+use super::VersionRecord;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;

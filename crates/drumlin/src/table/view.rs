@@ -6,7 +6,12 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use super::{History, MemRows, ReadPoint, Since, Table, VersionKind};
+use super::History;
+use super::MemRows;
+use super::ReadPoint;
+use super::Since;
+use super::Table;
+use super::VersionKind;
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 
 /// What is visible of a table as it was at some commit.

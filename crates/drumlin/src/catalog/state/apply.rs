@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Declared, Snapshot, State, Trash};
+use super::Declared;
+use super::Snapshot;
+use super::State;
+use super::Trash;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::tree::refuse_tables;

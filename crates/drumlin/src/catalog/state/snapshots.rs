@@ -1,7 +1,8 @@
 //! What snapshots show at a path: what was there when they were taken. A table that has been moved since keeps its snapshots: they show it
 //! where it was, and where it is now unless another table was there then.
 
-use super::{Snapshot, State};
+use super::Snapshot;
+use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{TableId, Version};
 use crate::catalog::Path;

@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::random::{Literal, Predicate, Term};
+use super::random::Literal;
+use super::random::Predicate;
+use super::random::Term;
 
 #[derive(Clone, Debug)]
 pub enum Datum {

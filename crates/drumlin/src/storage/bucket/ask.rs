@@ -5,9 +5,19 @@ use std::future::Future;
 use bytes::Bytes;
 use object_store::{GetOptions, ListResult, ObjectStoreExt, PutPayload};
 
-use super::super::answers::{asks_again, put_error};
-use super::super::{ObjectMeta, Tag, differs, is_whole, within};
-use super::{BucketStorage, PAUSE, TRIES_MAX, read_again, tag, version};
+use super::super::answers::asks_again;
+use super::super::answers::put_error;
+use super::super::ObjectMeta;
+use super::super::Tag;
+use super::super::differs;
+use super::super::is_whole;
+use super::super::within;
+use super::BucketStorage;
+use super::PAUSE;
+use super::TRIES_MAX;
+use super::read_again;
+use super::tag;
+use super::version;
 use crate::base::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 

@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::{Mode, Options};
+use crate::store::Mode;
+use crate::store::Options;
 use crate::base::{Env, Error, Result};
 use crate::storage::InlineStorage;
 

@@ -3,28 +3,22 @@
 
 mod background;
 mod commits;
-mod committer;
 mod context;
-mod feeds;
 mod handles;
-mod newest;
-mod pins;
-mod proposal;
 pub(super) mod recover;
 mod session;
-mod syncer;
 mod times;
 mod triggers;
 mod upkeep;
 mod watched;
 
-pub(super) use commits::Commits;
-pub(super) use committer::Answer;
+pub(super) use commits::turns::Commits;
+pub(super) use commits::queue::Answer;
 pub(super) use context::{Context, Tenure, check_process, holder};
-pub(super) use feeds::{CommitRecord, Feeds};
+pub(super) use commits::feeds::{CommitRecord, Feeds};
 pub(super) use handles::Handles;
-pub(super) use pins::Pin;
-pub(super) use proposal::{Proposal, Work};
+pub(super) use commits::pins::Pin;
+pub(super) use commits::proposal::{Proposal, Work};
 pub(super) use times::STEP;
 pub(super) use triggers::{Listed, Registered, Triggers};
 pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};

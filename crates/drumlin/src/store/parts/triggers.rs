@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::feeds::CommitRecord;
+use super::commits::feeds::CommitRecord;
 use crate::base::{Env, Error, Metrics, Result, Seq, Timestamp, Warn, WarningKind, waiting};
 use crate::catalog::{Event, NodeEvent, TriggerFilter};
 

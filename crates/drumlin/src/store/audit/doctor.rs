@@ -1,0 +1,150 @@
+//! Whether a bucket is fit for a store, and how fast it is: checked before a store is made in it, or when something is
+//! odd.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::store::Options;
+use crate::store::open::probe::probe;
+use crate::base::{Env, Error, Result, Timestamp};
+use crate::storage::{BucketStorage, InlineStorage, Storage, WriteMode, is_bucket, names};
+
+/// One thing that was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What.
+    pub what: String,
+    /// The median time of a request in microseconds, or what went wrong.
+    pub outcome: std::result::Result<i64, String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// In the order in which things were tried.
+    pub findings: Vec<Finding>,
+    /// By how many microseconds the clock here is ahead of the bucket's, which shows whole seconds: 0 if within that. `None`
+    /// if the bucket does not report the time. The order of commits depends on no clock; how long released blocks are kept,
+    /// what retention keeps for a time and versions as of a time do.
+    pub clock_micros: Option<i64>,
+}
+
+impl Diagnosis {
+    /// Whether a store can be there.
+    pub fn is_fit(&self) -> bool {
+        self.findings.iter().all(|finding| finding.outcome.is_ok())
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Finding { what, outcome } in &self.findings {
+            match outcome {
+                Ok(micros) => writeln!(f, "{what}: {}.{:01} ms", micros / 1000, micros % 1000 / 100)?,
+                Err(e) => writeln!(f, "{what}: FAILED: {e}")?,
+            }
+        }
+        match self.clock_micros {
+            None => writeln!(f, "clock: the bucket does not report the time")?,
+            Some(0) => writeln!(f, "clock: the bucket's, to the second")?,
+            Some(micros) => {
+                let (seconds, way) = (micros.abs() / 1_000_000, if micros > 0 { "ahead of" } else { "behind" });
+                writeln!(
+                    f,
+                    "clock: {seconds} s {way} the bucket's; times of versions and of released blocks are off by that"
+                )?;
+            }
+        }
+        write!(f, "{}", if self.is_fit() { "fit for a store" } else { "not fit for a store" })
+    }
+}
+
+/// How many requests of a kind are timed.
+const ROUNDS: usize = 5;
+/// How many races are run.
+const RACES: usize = 5;
+/// How long a race waits where requests are throttled.
+const PROBE_RETRY_MICROS: u64 = 60_000_000;
+
+impl Diagnosis {
+    /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
+    /// Leaves nothing there, and does not look at a store that is there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
+    pub fn of(uri: &str, options: &Options) -> Result<Diagnosis> {
+        if !is_bucket(uri) {
+            return Err(Error::invalid(format!("'{uri}' is not a bucket; the doctor checks buckets only")));
+        }
+        let env = Env::system(options.cpu_threads)?;
+        let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
+        Self::of_bucket(Arc::new(bucket), &env)
+    }
+
+    /// The same, of storage that is already open.
+    ///
+    /// # Errors
+    /// If no random name can be made.
+    pub fn of_bucket(bucket: Arc<dyn Storage>, env: &Env) -> Result<Diagnosis> {
+        let storage = Arc::new(InlineStorage::new(bucket));
+        let nonce = env.entropy.next()?;
+        let name = |n: usize| format!("{}/{nonce:016x}-{n}", names::PROBE);
+        let body = [Bytes::from(vec![7; 4096])];
+        let mut diagnosis = Diagnosis::default();
+        let mut time = |what: &str, rounds: usize, work: &dyn Fn(usize) -> Result<()>| {
+            let mut times = Vec::with_capacity(rounds);
+            let done = (0..rounds).try_for_each(|round| {
+                let start = env.clock.now().0;
+                work(round)?;
+                times.push(env.clock.now().0 - start);
+                Ok(())
+            });
+            times.sort_unstable();
+            let outcome = done.map(|()| times[times.len() / 2]).map_err(|e: Error| e.to_string());
+            diagnosis.findings.push(Finding { what: what.to_owned(), outcome });
+        };
+        time("write 4 KiB", ROUNDS, &|round| storage.put(&name(round), &body, WriteMode::Once));
+        time("read it", ROUNDS, &|round| match storage.get(&name(round))? == body[0] {
+            true => Ok(()),
+            false => Err(Error::corrupt("what was read is not what was written")),
+        });
+        time("read a part of it", ROUNDS, &|round| {
+            let part = storage.get_ranges(&name(round), std::slice::from_ref(&(100..200)))?;
+            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("a part of another length was returned")) }
+        });
+        time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env, PROBE_RETRY_MICROS));
+        time("list", ROUNDS, &|_| match storage.list(names::PROBE)?.len() >= ROUNDS {
+            true => Ok(()),
+            false => Err(Error::unavailable("what was written is not listed")),
+        });
+        let clock = Cell::new(None);
+        time("write one, and ask when", 1, &|_| {
+            clock.set(clock_ahead(&storage, env, &name(ROUNDS), &body)?);
+            Ok(())
+        });
+        let all: Vec<String> = (0..=ROUNDS).map(name).collect();
+        time("delete many at once", 1, &|_| storage.delete_many(&all).into_iter().collect());
+        diagnosis.clock_micros = clock.get();
+        let left: BTreeMap<String, u64> =
+            storage.list(names::PROBE).into_iter().flatten().map(|object| (object.name, object.bytes)).collect();
+        if let Some(stays) = all.iter().find(|name| left.contains_key(*name)) {
+            let outcome = Err(format!("{stays} is still listed"));
+            diagnosis.findings.push(Finding { what: "what was deleted is gone".into(), outcome });
+        }
+        Ok(diagnosis)
+    }
+}
+
+/// Writes an object; returns by how much the clock here is ahead of the one that notes when it was written.
+fn clock_ahead(storage: &InlineStorage, env: &Env, name: &str, body: &[Bytes]) -> Result<Option<i64>> {
+    let before = env.clock.now().0;
+    storage.put(name, body, WriteMode::Once)?;
+    let after = env.clock.now().0;
+    // It is in seconds, rounded down.
+    let ahead = |Timestamp(begun): Timestamp| (before - (begun + 999_999)).max(0) + (after - begun).min(0);
+    Ok(storage.written_at(name)?.map(ahead))
+}

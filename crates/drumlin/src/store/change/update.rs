@@ -1,0 +1,79 @@
+//! Updates: columns of the rows that match a filter are set to computed values. Rows keep their places; only the row groups
+//! that hold them are written, and of these only the columns that are set are encoded again.
+
+use roaring::RoaringBitmap;
+
+use crate::store::read::resolve::newest;
+use crate::store::read::resolve::of_table;
+use crate::store::read::resolve::table_at;
+use super::changed_rows::PreparedRows;
+use super::changed_rows::RowChanges;
+use crate::store::Store;
+use crate::store::UpdateOptions;
+use crate::store::VersionInfo;
+use crate::base::{Error, Result, Version};
+use crate::catalog::{Path, State};
+use crate::filter::Filter;
+use crate::table::{Assignment, Assignments, Matches, RowGroup, Table, VersionKind, matching_rows};
+
+/// What an update did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateReport {
+    /// The version that it made; the newest one as it was if no row matched. `None` in a transaction.
+    pub version: Option<VersionInfo>,
+    /// Rows updated.
+    pub rows: u64,
+}
+
+impl Store {
+    /// Writes the row groups of an update of the table at `path` as it is in `state`, which has no rows of it in memory. Also
+    /// returns the number of rows.
+    pub(in crate::store) fn prepare_update(
+        &self,
+        state: &State,
+        path: &Path,
+        set: &[Assignment],
+        filter: Option<&Filter>,
+        options: &UpdateOptions,
+    ) -> Result<PreparedRows<u64>> {
+        let table = &table_at(state, path)?;
+        let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
+        let (read_point, task) = (newest(state, table), &options.task);
+        let (reader, pool) = (&self.reader(), &self.env().pool);
+        let updated = match filter {
+            Some(filter) => {
+                let found = matching_rows(reader, pool, table, read_point, filter, &task.cancel);
+                let found = found.map_err(|e| of_table(path, e))?;
+                if !found.keys.is_empty() {
+                    return Err(Error::conflict("rows written by key are not in row groups yet"));
+                }
+                found.groups
+            }
+            None => all_rows(table, read_point.version),
+        };
+        let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
+        let version = read_point.version;
+        let new_values =
+            |group: &RowGroup, rows: &RoaringBitmap| assignments.new_values(reader, table, version, group, rows);
+        let changes = RowChanges {
+            table,
+            version,
+            kind: VersionKind::Update,
+            schema: table.with_computed(assignments.columns())?,
+            updated,
+            new_values: &new_values,
+            deleted: Vec::new(),
+            inserted: Vec::new(),
+            in_place: true,
+            serial: false,
+        };
+        changes.prepare(self, path, options, rows)
+    }
+}
+
+/// All that a version sees.
+pub(in crate::store) fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
+    let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
+    let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
+    matches.filter(|matches| !matches.rows.is_empty()).collect()
+}

@@ -1,0 +1,7 @@
+//! The way of every change to the log: prepared, its rows placed in blocks, committed, prepared again if others came first. No change of
+//! its own: those are in *write*, *change* and *upkeep*.
+
+pub(super) mod blocks;
+pub(super) mod in_groups;
+pub(super) mod prepare;
+pub(super) mod sessions;

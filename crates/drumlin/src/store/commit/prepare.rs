@@ -1,0 +1,125 @@
+//! How operations commit: they prepare on the newest state, commit, and prepare again if others came first. What commits is
+//! *parts/commits.rs*.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::store::Store;
+use crate::store::parts::Answer;
+use crate::store::parts::Proposal;
+use crate::store::parts::Work;
+use crate::base::{Error, ErrorKind, Result};
+use crate::catalog::{Draft, Effect, Footprint, State};
+
+/// How often a transaction whose footprint was touched is prepared again before its caller gets the conflict.
+pub(in crate::store) const ATTEMPTS_MAX: usize = 1000;
+
+/// Prepares and commits by `attempt`; again while the commit, the inner result, is a conflict.
+pub(in crate::store) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
+    for _ in 1..ATTEMPTS_MAX {
+        match attempt()? {
+            Err(e) if e.kind() == ErrorKind::Conflict => {}
+            answer => return Ok(answer?),
+        }
+    }
+    Ok(attempt()??)
+}
+
+/// What a closure returned that may be run by another thread, and more than once: the last value counts.
+struct Given<T>(Arc<Mutex<Option<T>>>);
+
+impl<T> Default for Given<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T> Clone for Given<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Given<T> {
+    fn set(&self, value: T) {
+        *self.0.lock() = Some(value);
+    }
+
+    fn take(&self) -> Result<T> {
+        self.0.lock().take().ok_or_else(|| Error::closed("the commit got no answer"))
+    }
+}
+
+impl Store {
+    /// Prepares and commits; again where others committed in between. Returns the state after, and what `prepare`
+    /// returned.
+    pub(in crate::store) fn prepare_and_commit<T>(
+        &self,
+        mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
+    ) -> Result<(Arc<State>, T)> {
+        let mut attempt = || {
+            // The pin keeps the blocks that are read while preparing from reclaims of this process.
+            let (base, _pin) = self.pinned_state()?;
+            let (proposal, value) = prepare(base)?;
+            Ok(self.commit(proposal).map(|after| (after, value)))
+        };
+        self.while_reclaimed(|| retry_conflicts(&mut attempt))
+    }
+
+    /// Commits effects that depend only on the state they are applied to.
+    pub(in crate::store) fn commit_effects(
+        &self,
+        build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
+    ) -> Result<Arc<State>> {
+        let base = self.current()?;
+        self.commit(Proposal::new(base, Footprint::default(), Work::Build(Box::new(build))))
+    }
+
+    /// The same, of effects prepared on `base`. Returns the state after, and what `build` returned beside the effects.
+    pub(in crate::store) fn commit_built<T: Send + 'static>(
+        &self,
+        base: Arc<State>,
+        mut build: impl FnMut(&State) -> Result<(Vec<Effect>, T)> + Send + 'static,
+    ) -> Result<(Arc<State>, T)> {
+        let given = Given::default();
+        let last = given.clone();
+        let build = move |state: &State| {
+            let (effects, value) = build(state)?;
+            last.set(value);
+            Ok(effects)
+        };
+        let work = Work::Build(Box::new(build));
+        let after = self.commit(Proposal::new(base, Footprint::default(), work))?;
+        Ok((after, given.take()?))
+    }
+
+    /// Commits what `work` does to the newest state. Returns its result.
+    pub(in crate::store) fn commit_in_turn<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let base = self.current()?;
+        let given = Given::default();
+        let last = given.clone();
+        let work = move |draft: &mut Draft| {
+            last.set(work(draft)?);
+            Ok(())
+        };
+        self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))))?;
+        given.take()
+    }
+
+    /// Waits for the turn, or for another thread to commit this proposal along with its own. Then starts a checkpoint if one is due.
+    pub(in crate::store) fn commit(&self, proposal: Proposal) -> Answer {
+        self.check()?;
+        let proposal = proposal.told_by(self.message(), self.options().writer.as_deref());
+        self.context().check_writable()?;
+        if self.is_handle() {
+            self.check_upkeep()?;
+        }
+        let answer = self.commits().commit(proposal)?;
+        self.checkpoint_if_due();
+        Ok(answer)
+    }
+}

@@ -1,0 +1,208 @@
+//! Leases: what a job reads on many machines is kept until the job is done, or its driver has fallen silent.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::split::Split;
+use super::split::SplitPlan;
+use crate::store::Dataset;
+use crate::store::DatasetScan;
+use crate::store::Place;
+use crate::store::Store;
+use crate::base::{BlockId, Error, Result, Seq, SessionId, checksum_at};
+use crate::catalog::{HoldKind, State, ended};
+use crate::storage::{Storage, WriteMode, names};
+use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit};
+
+/// How a data set is split.
+#[derive(Clone, Copy, Debug)]
+pub struct SplitOptions {
+    /// Encoded bytes that a split reads, about. Default: 128 MiB.
+    pub bytes: u64,
+    /// How many splits there shall be at least, if there are as many row groups: then they are smaller. Default: 1.
+    pub at_least: u64,
+    /// How long the lease lives without [`Lease::beat`], in microseconds. Default: 10 minutes.
+    pub life_micros: u64,
+}
+
+impl Default for SplitOptions {
+    fn default() -> Self {
+        Self { bytes: 128 << 20, at_least: 1, life_micros: 600_000_000 }
+    }
+}
+
+/// Keeps what a data set shows while other processes read it. It ends by [`Lease::end`], or once it has had no beat for its
+/// life: then readers get `SnapshotExpired`.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    store: Store,
+    hold: SessionId,
+    life_micros: u64,
+}
+
+/// The parts of a data set, which one after the other are its rows, and the lease that keeps them.
+#[derive(Clone, Debug)]
+pub struct Splits {
+    /// The parts.
+    pub splits: Vec<Split>,
+    /// What keeps them.
+    pub lease: Lease,
+}
+
+impl Lease {
+    /// Says that the job goes on; to be called every third of the lease's life. One commit.
+    ///
+    /// # Errors
+    /// `SnapshotExpired` if it has ended.
+    pub fn beat(&self) -> Result<()> {
+        self.store.beat(self.hold)
+    }
+
+    /// Ends it. Ending it twice does nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` if the log cannot be written.
+    pub fn end(&self) -> Result<()> {
+        self.store.end_holds(vec![self.hold])
+    }
+
+    /// How long it lives without a beat, in microseconds.
+    pub fn life_micros(&self) -> u64 {
+        self.life_micros
+    }
+
+    /// The number of its hold, as in [`crate::store::HoldInfo`].
+    pub fn hold(&self) -> u64 {
+        self.hold.0
+    }
+}
+
+impl Dataset {
+    /// Parts of what a scan with `options` reads, for other processes: [`crate::store::SplitReader`] reads each without the log and the
+    /// catalog, rows in memory included. Costs two commits of the log at most, one object, and O(row groups); with a filter the
+    /// directories of row groups are read, and those that it rules out are in no part. A limit that depends on a filter or on rows
+    /// in memory gives one part.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what a transaction sees, for a store that no other process can open, or without a column;
+    /// `SnapshotExpired` if what it shows is gone.
+    pub fn splits(&self, options: &ScanOptions, split: &SplitOptions) -> Result<Splits> {
+        let Place::Store(store) = self.place() else {
+            return Err(Error::invalid(
+                "what a transaction sees is known to itself alone; commit it, and scan the store",
+            ));
+        };
+        store.check_reachable("splits")?;
+        if options.columns.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::invalid("splits need at least one column"));
+        }
+        // What is wrong with the columns or the filter shows before a lease is opened.
+        let schema = DatasetScan::new(self.clone(), options)?.schema();
+        let (hold, state) = store.open_hold(HoldKind::Lease { floor: Seq(0) }, split.life_micros, 0)?;
+        let lease = Lease { store: store.clone(), hold, life_micros: split.life_micros };
+        match self.plan_splits(store, &state, hold, schema, options, split) {
+            Ok(splits) => Ok(Splits { splits, lease }),
+            Err(e) => {
+                // If that fails, it ends by itself.
+                let _ = lease.end();
+                Err(e)
+            }
+        }
+    }
+
+    fn plan_splits(
+        &self,
+        store: &Store,
+        state: &Arc<State>,
+        hold: SessionId,
+        schema: arrow::datatypes::SchemaRef,
+        options: &ScanOptions,
+        split: &SplitOptions,
+    ) -> Result<Vec<Split>> {
+        // The blocks of this state are kept, those of an earlier one need not be.
+        let dataset = self.found_in(store, state)?;
+        let mut left = options.limit;
+        let options = ScanOptions { limit: None, ..options.clone() };
+        let mut scans: Vec<Scan> = Vec::new();
+        for at in dataset.unpruned(&options)?.0 {
+            options.cancel.check()?;
+            scans.push(dataset.scan_table(at, &options)?);
+        }
+        let total = scans.iter().map(Scan::weight).sum::<u64>();
+        let bytes = split.bytes.min(total / split.at_least.max(1)).max(1);
+        let mut tables: Vec<TableSplit> = Vec::new();
+        for scan in scans {
+            tables.extend(scan.into_splits(bytes)?);
+        }
+        let uncounted = tables.iter().any(|table| table.rows().is_none());
+        let mut plans: Vec<(Vec<TableSplit>, Option<u64>)> = Vec::new();
+        let mut size = 0;
+        for table in tables {
+            match plans.last_mut() {
+                // Small tables share a split.
+                Some((last, _)) if size + table.bytes() <= bytes || (left.is_some() && uncounted) => {
+                    size += table.bytes();
+                    last.push(table);
+                }
+                _ => {
+                    size = table.bytes();
+                    plans.push((vec![table], None));
+                }
+            }
+        }
+        for (tables, limit) in &mut plans {
+            let rows = tables.iter().map(TableSplit::rows).sum::<Option<u64>>();
+            *limit = left.map(|left| rows.map_or(left, |rows| rows.min(left)));
+            left = left.map(|left| left - rows.map_or(left, |rows| rows.min(left)));
+        }
+        plans.retain(|(_, limit)| *limit != Some(0));
+        write_plans(store, state, hold, &StoredSchema::plain(schema), plans)
+    }
+}
+
+/// Writes the plans of all splits as one object.
+fn write_plans(
+    store: &Store,
+    state: &State,
+    hold: SessionId,
+    schema: &StoredSchema,
+    plans: Vec<(Vec<TableSplit>, Option<u64>)>,
+) -> Result<Vec<Split>> {
+    // As with blocks: no other history's lease has this name.
+    let number = if store.context().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
+    let object = BlockId { session: hold, number };
+    let (name, mut offset) = (names::block(object), 0);
+    let (mut splits, mut parts) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
+    for (tables, limit) in plans {
+        let blocks: BTreeSet<BlockId> = tables.iter().flat_map(TableSplit::blocks).collect();
+        let rows = tables.iter().map(TableSplit::rows).sum::<Option<u64>>();
+        let bytes = tables.iter().map(TableSplit::bytes).sum();
+        let bounds = if let [table] = &tables[..] { table.bounds().cloned() } else { None };
+        let inline =
+            blocks.into_iter().filter_map(|block| Some((block, state.ledger.content(block)?.clone()))).collect();
+        let plan = SplitPlan { store: state.holds.store, schema: schema.clone(), limit, tables, inline }.encode()?;
+        splits.push(Split {
+            uri: store.uri().to_owned(),
+            store: state.holds.store,
+            object,
+            offset,
+            len: plan.len() as u64,
+            checksum: checksum_at(&plan, &name, offset),
+            bounds,
+            rows: rows.map(|rows| limit.map_or(rows, |limit| rows.min(limit))),
+            bytes,
+        });
+        offset += plan.len() as u64;
+        parts.push(Bytes::from(plan));
+    }
+    if !splits.is_empty() {
+        store.storage().put(&name, &parts, WriteMode::Once)?;
+    }
+    // A put that took longer than the lease's life has come too late.
+    match store.state()?.holds.is_open(hold) {
+        true => Ok(splits),
+        false => Err(ended(hold)),
+    }
+}

@@ -1,0 +1,432 @@
+//! Transactions: any number of operations on nodes and tables, on a snapshot, that happen together or not at all.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::store::Store;
+use crate::store::commit::blocks::may_be_there;
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::parts::Answer;
+use crate::store::parts::Pin;
+use crate::store::parts::Proposal;
+use crate::store::parts::Work;
+use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, caught};
+use crate::block::BlockWriter;
+use crate::catalog::{Draft, Effect, Footprint, Read, State};
+use crate::memtable::Keys;
+
+/// A transaction. It sees the state that it began with and its own writes, which nothing else sees before
+/// [`Transaction::commit`]. If the last handle on it is dropped without that, it leaves nothing.
+///
+/// Operations in it are those of [`crate::store::Tables`], as in a store. Threads may share it, but while one changes tables, or
+/// many nodes, calls of the others are refused.
+#[derive(Clone)]
+pub struct Transaction {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Store,
+    /// The commit that it began with.
+    seq: Seq,
+    read_only: bool,
+    /// How many changes of tables have been begun.
+    table_changes: AtomicU64,
+    status: Mutex<Status>,
+}
+
+enum Status {
+    Open(Box<Open>),
+    /// Held by a call that may run any code, even code that uses the transaction: so it does not hold the lock.
+    Busy,
+    Committed,
+    Aborted,
+}
+
+/// What an open transaction holds.
+pub(in crate::store) struct Open {
+    base: Arc<State>,
+    /// When it began.
+    began: Timestamp,
+    pub pin: Arc<Pin>,
+    pub draft: Draft,
+    reads: Footprint,
+    pub(in crate::store) writers: Vec<BlockWriter>,
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transaction").field("seq", &self.shared.seq).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Begins a transaction. No others wait for it; its commit fails with `Conflict` if others have changed what it has read
+    /// or written.
+    ///
+    /// # Errors
+    /// Those of [`Store::refresh`], in a store that others write too.
+    pub fn transaction(&self) -> Result<Transaction> {
+        self.refresh_if_shared()?;
+        self.begin(false)
+    }
+
+    fn begin(&self, read_only: bool) -> Result<Transaction> {
+        let (base, pin) = self.pinned_state()?;
+        let time = base.time.max(self.commits().times().now(base.time));
+        let draft = Draft::new(State::clone(&base), base.seq.next(), time);
+        let seq = base.seq;
+        let (reads, writers) = (Footprint::default(), Vec::new());
+        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers })));
+        let shared = Shared { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
+        Ok(Transaction { shared: Arc::new(shared) })
+    }
+
+    /// Runs `work` in a transaction and commits it; runs it again if others have changed what it has read or written. An
+    /// error of `work` leaves nothing, and is returned.
+    ///
+    /// ```
+    /// # use drumlin::Tables;
+    /// # use drumlin::Payload;
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// store.tree().put("stock", Payload::from(3))?;
+    /// let left = store.transact(|tx| -> drumlin::Result<i64> {
+    ///     let stock = tx.tree().get("stock")?.and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0);
+    ///     tx.tree().put("stock", Payload::from(stock - 1))?;
+    ///     Ok(stock - 1)
+    /// })?;
+    /// assert_eq!((left, store.tree().get("stock")?), (2, Some(Payload::from(2))));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `work`; `Conflict` only after 1,000 attempts.
+    pub fn transact<T, E: From<Error>>(&self, mut work: impl FnMut(&Transaction) -> Result<T, E>) -> Result<T, E> {
+        self.transact_to(&mut work).map(|(value, _)| value)
+    }
+
+    /// The same; also returns the state after.
+    pub(in crate::store) fn transact_to<T, E: From<Error>>(
+        &self,
+        work: &mut impl FnMut(&Transaction) -> Result<T, E>,
+    ) -> Result<(T, Arc<State>), E> {
+        retry_conflicts(|| {
+            let transaction = self.transaction()?;
+            work(&transaction).map(|value| transaction.commit_to().map(|after| (value, after)))
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.store.context().process() != std::process::id() {
+            // In a forked process, what it wrote belongs to the parent, which may still commit it.
+            std::mem::forget(std::mem::replace(self.status.get_mut(), Status::Aborted));
+        }
+    }
+}
+
+/// The error of a change that needs rows in row groups which its own transaction has written by key.
+pub(in crate::store) fn run_again() -> Error {
+    Error::conflict(
+        "rows written by key had to be made row groups first: run the transaction again, after those that it wrote itself are \
+         committed",
+    )
+}
+
+fn unusable(status: &Status) -> Error {
+    Error::invalid(match status {
+        Status::Busy => "the transaction is in use by another call",
+        _ => "the transaction has ended",
+    })
+}
+
+impl Transaction {
+    /// Begins one that only reads, on a snapshot of the store that does not change.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn read_only(store: &Store) -> Result<Self> {
+        store.begin(true)
+    }
+
+    /// The commit that it began with.
+    pub fn seq(&self) -> Seq {
+        self.shared.seq
+    }
+
+    /// Whether it was committed or aborted.
+    pub fn has_ended(&self) -> bool {
+        matches!(*self.shared.status.lock(), Status::Committed | Status::Aborted)
+    }
+
+    /// Whether what it wrote has been discarded.
+    pub fn is_aborted(&self) -> bool {
+        matches!(*self.shared.status.lock(), Status::Aborted)
+    }
+
+    /// How many changes of tables have been begun in it.
+    pub fn table_changes(&self) -> u64 {
+        self.shared.table_changes.load(Ordering::Relaxed)
+    }
+
+    /// Commits. Returns the commit's number; that of the newest one seen if there was nothing to commit.
+    ///
+    /// # Errors
+    /// `Conflict` if others have changed what it has read or written, `InvalidArgument` if it has ended or is in use; then
+    /// nothing was done. `InDoubt` if it cannot be known.
+    pub fn commit(&self) -> Result<Seq> {
+        Ok(self.commit_to()?.seq)
+    }
+
+    /// The same; returns the state after.
+    pub(in crate::store) fn commit_to(&self) -> Answer {
+        let store = &self.shared.store;
+        store.context().check()?;
+        let open = self.take(Status::Committed)?;
+        let committed = caught(|| open.commit(store));
+        if committed.is_err() {
+            *self.shared.status.lock() = Status::Aborted;
+        }
+        committed
+    }
+
+    /// Ends it without a commit, if it has not ended.
+    pub fn abort(&self) {
+        let mut status = self.shared.status.lock();
+        if !matches!(*status, Status::Committed) {
+            let ended = std::mem::replace(&mut *status, Status::Aborted);
+            drop(status);
+            drop(ended);
+        }
+    }
+
+    pub(in crate::store) fn store(&self) -> &Store {
+        &self.shared.store
+    }
+
+    /// Whether another thread is using it.
+    pub(in crate::store) fn is_locked(&self) -> bool {
+        self.shared.status.is_locked()
+    }
+
+    /// Takes the open transaction out, and leaves `instead`.
+    fn take(&self, instead: Status) -> Result<Box<Open>> {
+        let mut status = self.shared.status.lock();
+        match std::mem::replace(&mut *status, instead) {
+            Status::Open(open) => Ok(open),
+            other => {
+                let error = unusable(&other);
+                *status = other;
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
+    /// committed.
+    fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+        self.shared.store.context().check_open()?;
+        let mut status = self.shared.status.lock();
+        let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
+        let done = caught(|| call(open));
+        if matches!(&done, Err(e) if e.kind() == ErrorKind::Internal) {
+            // Dropping it may delete blocks; no other thread should wait for that.
+            let ended = std::mem::replace(&mut *status, Status::Aborted);
+            drop(status);
+            drop(ended);
+        }
+        done
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.shared.read_only {
+            return Err(Error::invalid("the transaction was begun for reading only"));
+        }
+        Ok(())
+    }
+
+    fn note(&self, open: &mut Open, reads: impl IntoIterator<Item = Read>) {
+        if !self.shared.read_only {
+            open.reads.reads.extend(reads);
+        }
+    }
+
+    /// Looks at its state, and records what was read.
+    pub(in crate::store) fn look<T>(&self, read: impl FnOnce() -> Read, look: impl FnOnce(&State) -> Result<T>) -> Result<T> {
+        self.with(|open| {
+            if !self.shared.read_only {
+                open.reads.reads.push(read());
+            }
+            look(open.draft.state())
+        })
+    }
+
+    /// Its state, which does not change, for walks over nodes.
+    pub(in crate::store) fn state(&self, read: Read) -> Result<Arc<State>> {
+        self.shared.store.context().check()?;
+        self.look(|| read, |state| Ok(Arc::new(state.clone())))
+    }
+
+    /// Its state, for reading tables; records the reads of those that others may change.
+    pub(in crate::store) fn read_tables(
+        &self,
+        reads: impl FnOnce(&State) -> Result<Vec<Read>>,
+    ) -> Result<(Arc<State>, Arc<Pin>)> {
+        self.shared.store.context().check()?;
+        self.with(|open| {
+            let reads = open.of_others(reads(open.draft.state())?);
+            self.note(open, reads);
+            Ok((Arc::new(open.draft.state().clone()), open.pin.clone()))
+        })
+    }
+
+    /// Records that keys of a table are looked up.
+    pub(in crate::store) fn note_keys(&self, table: TableId, keys: &Keys) -> Result<()> {
+        let reads = vec![Read::Keys(table, Arc::new(keys.clone()))];
+        self.with(|open| {
+            let reads = open.of_others(reads);
+            self.note(open, reads);
+            Ok(())
+        })
+    }
+
+    /// Whether it has left a table as it was when it began, so that others can find what it shows of it.
+    pub(in crate::store) fn has_left(&self, table: TableId) -> Result<bool> {
+        self.with(|open| Ok(open.base.has_same_table(open.draft.state(), table)))
+    }
+
+    /// Changes nodes. If an operation was refused, that may depend on anything that it looked at.
+    pub(in crate::store) fn change<T>(
+        &self,
+        reads: impl FnOnce() -> Vec<Read>,
+        mut change: impl FnMut(&mut Draft) -> Result<T>,
+    ) -> Result<T> {
+        self.with(|open| {
+            self.check_writable()?;
+            open.reads.reads.extend(reads());
+            let done = change(&mut open.draft);
+            open.noted(done)
+        })
+    }
+
+    /// Changes many nodes: this may take long, or call functions of the user's, so other calls find the transaction in
+    /// use.
+    pub(in crate::store) fn change_many<T>(
+        &self,
+        reads: impl IntoIterator<Item = Read>,
+        change: impl FnOnce(&mut Draft) -> Result<T>,
+    ) -> Result<T> {
+        self.shared.store.context().check()?;
+        self.check_writable()?;
+        self.alone(|open| {
+            open.reads.reads.extend(reads);
+            let done = open.draft.atomically(change);
+            open.noted(done)
+        })
+    }
+
+    /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
+    /// use.
+    pub(in crate::store) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
+        self.shared.store.context().check()?;
+        self.check_writable()?;
+        self.shared.table_changes.fetch_add(1, Ordering::Relaxed);
+        self.alone(|open| {
+            let done = call(&self.shared.store, open);
+            open.noted(done)
+        })
+    }
+
+    /// Looks at its state with its projections brought up to date, which may run functions of the user's.
+    pub(in crate::store) fn project<T>(
+        &self,
+        reads: impl IntoIterator<Item = Read>,
+        look: impl FnOnce(&State) -> Result<T>,
+    ) -> Result<T> {
+        self.shared.store.context().check()?;
+        self.alone(|open| {
+            self.note(open, reads);
+            look(open.draft.projected())
+        })
+    }
+
+    fn alone<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+        let mut open = self.take(Status::Busy)?;
+        let done = caught(|| call(&mut open));
+        let panicked = matches!(&done, Err(e) if e.kind() == ErrorKind::Internal);
+        let mut status = self.shared.status.lock();
+        if panicked {
+            *status = Status::Aborted;
+        } else if let Status::Busy = *status {
+            *status = Status::Open(open);
+            return done;
+        }
+        // It was ended in between.
+        drop(status);
+        drop(open);
+        done
+    }
+}
+
+impl Open {
+    /// Returns the state after.
+    fn commit(self: Box<Self>, store: &Store) -> Answer {
+        if self.draft.effects().is_empty() {
+            return Ok(self.base);
+        }
+        // The pin stays until the end.
+        let Self { base, began, pin: _pin, draft, reads, writers, .. } = *self;
+        let answer = store.commit(Proposal::new(base, reads, Work::Done(Box::new(draft))).since(began));
+        if may_be_there(&answer) {
+            writers.into_iter().for_each(BlockWriter::keep);
+            return answer;
+        }
+        if writers.iter().any(|writer| store.session_ended(&answer, writer)) {
+            return Err(Error::conflict(
+                "another process has ended the session that wrote its rows; run the transaction again",
+            ));
+        }
+        answer
+    }
+
+    /// If an operation was refused, that may depend on anything that it looked at.
+    pub fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
+        if done.is_err() {
+            self.reads.reads.push(Read::All);
+        }
+        done
+    }
+
+    /// Whether a table was not created here.
+    pub fn is_of_others(&self, table: TableId) -> bool {
+        table < self.base.next_table()
+    }
+
+    /// Those reads that others may invalidate: not of tables that were created here.
+    fn of_others(&self, reads: Vec<Read>) -> Vec<Read> {
+        let own = |table: &TableId| !self.is_of_others(*table);
+        let others = reads.into_iter().filter(|read| match read {
+            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
+            _ => true,
+        });
+        others.collect()
+    }
+
+    /// Records reads of tables.
+    pub fn note(&mut self, reads: Vec<Read>) {
+        let reads = self.of_others(reads);
+        self.reads.reads.extend(reads);
+    }
+
+    /// Applies effects on tables, whose blocks `writer` has written.
+    pub fn apply(&mut self, reads: Footprint, effects: Vec<Effect>, writer: Option<BlockWriter>) -> Result<()> {
+        self.draft.apply(effects)?;
+        self.note(reads.reads);
+        self.writers.extend(writer);
+        Ok(())
+    }
+}

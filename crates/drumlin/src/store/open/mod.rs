@@ -1,0 +1,7 @@
+//! How a store is found, made, checked for its lock, and closed. What an open store does is not here.
+
+pub(super) mod format;
+pub(super) mod handles;
+pub(super) mod opening;
+pub(super) mod probe;
+pub(super) mod uri;

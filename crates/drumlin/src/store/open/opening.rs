@@ -1,0 +1,328 @@
+//! Opens and creates stores, and follows one that another process writes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::format::format_text;
+use super::format::read_format;
+use crate::store::parts::holder;
+use crate::store::parts::recover;
+use super::probe::probe;
+use crate::store::store::Opening;
+use super::uri::folder_of;
+use super::uri::is_in_memory;
+use crate::store::Mode;
+use crate::store::Options;
+use crate::store::Store;
+use crate::store::Sync;
+use crate::store::upkeep::checkpoint;
+use super::handles;
+use crate::base::waiting;
+use crate::base::{Env, Error, ErrorKind, Result};
+use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
+use crate::storage::{
+    BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,
+    names,
+};
+
+impl Store {
+    /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
+    /// bucket, or `memory://` for one that lives in memory.
+    ///
+    /// ```
+    /// use drumlin::{Store, Tables};
+    ///
+    /// let store = Store::open("memory://", Default::default())?;
+    /// assert_eq!(store.tree().list("**")?.len(), 0);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no store and none is to be created, `Locked` if another process writes it, `Unsupported` if it is of another
+    /// format, `Corrupt` if it is damaged, `InvalidArgument` if `uri` or an option makes no sense.
+    pub fn open(uri: &str, options: Options) -> Result<Store> {
+        let env = Env { warn: options.warn.clone(), ..Env::system(options.cpu_threads)? };
+        if is_in_memory(uri) {
+            return open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
+        }
+        if is_bucket(uri) {
+            let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
+            return open_bucket(Arc::new(bucket), env, uri, options);
+        }
+        let path = folder_of(uri)?;
+        let disk = match options.mode {
+            Mode::Create => OsDisk::create(path)?,
+            Mode::Write | Mode::Read => OsDisk::open(path)?,
+        };
+        let folder = disk.id()?;
+        if let Some(store) = handles::join(folder, &options)? {
+            return Ok(store);
+        }
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let names: Vec<String> = match disk.list("") {
+            Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+            other => other?.into_iter().map(|entry| entry.name).collect(),
+        };
+        let has = |name: &str| names.iter().any(|there| there == name);
+        match (has(names::ROOT), has(names::FORMAT)) {
+            (true, _) => open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
+            (false, true) if options.shared && options.mode != Mode::Read => Err(Error::invalid(format!(
+                "{uri} was made for one process that writes; to share it, make a new store with that option and copy the tables"
+            ))),
+            (false, false) if options.shared && options.mode != Mode::Read => {
+                check_foreign(&*disk, uri, options.mode)?;
+                open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
+            }
+            _ => {
+                // Where another thread opens or closes it, there is a handle to join, or a lock to take, once that is done.
+                let begun = || handles::begin(folder, &options);
+                let begun = (options.mode != Mode::Read).then(|| waiting::poll(begun)).transpose()?;
+                if let Some((_, Some(store))) = begun {
+                    return Ok(store);
+                }
+                match open_on(disk, env, uri, options) {
+                    Err(e) if e.kind() == ErrorKind::Locked => Err(handles::locked_here(folder, uri, e)),
+                    store => store.inspect(|store| {
+                        if !store.context().is_read_only() {
+                            handles::note(folder, store);
+                        }
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Closes the store cleanly: all later calls fail, and the next open needs no recovery. Open scans may still be read to
+    /// their end. If this process has opened it more than once, it stays open for the other handles.
+    ///
+    /// # Errors
+    /// `InDoubt` if the last commits, or that the log has ended, could not be made durable.
+    pub fn close(&self) -> Result<()> {
+        if !self.close_handle() {
+            return Ok(());
+        }
+        // Before the log is closed, so that triggers are not called again for the same commits.
+        self.registry().stop();
+        let open = !self.context().is_read_only() && self.context().check().is_ok();
+        let own = self.own();
+        let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
+        self.close_parts().and(noted)
+    }
+}
+
+/// Opens the store at the root of `disk`, with clock, randomness and threads from `env`. `uri` is its name in
+/// messages.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Result<Store> {
+    let files = MeteredStorage::new(Arc::new(FileStorage::new(disk.clone())), env.clone());
+    let storage = Arc::new(InlineStorage::new(Arc::new(files)));
+    let lock = match options.mode {
+        Mode::Read => None,
+        // Not before the folder is known to be a store, or fit to become one.
+        _ => {
+            check_foreign(&*disk, uri, options.mode)?;
+            Some(disk.lock(names::LOCK, &holder(std::process::id()))?)
+        }
+    };
+    let mut lossy = false;
+    let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
+        Ok(origin) if options.mode == Mode::Read => {
+            let (opened, (state, _)) = retry_while_moving(|| {
+                let opened = Opened { origin, ..FileLog::read(&*disk).map_err(|e| log_lost(uri, e))? };
+                let replayed = recover::replay(&*storage, &opened)?;
+                Ok((opened, replayed))
+            })?;
+            (Box::new(FileFollower::new(disk.clone(), &opened)), state, None)
+        }
+        Ok(origin) => {
+            let (log, opened) =
+                FileLog::open(disk.clone(), options.log, on_loss(&options)).map_err(|e| log_lost(uri, e))?;
+            let (mut state, catalog) = recover::replay(&*storage, &Opened { origin, ..opened })?;
+            lossy = opened.lossy;
+            if lossy {
+                let point = Point { store: state.holds.store, seq: state.seq, entry: state.entry };
+                let forked = Origin::fork(random_id(&env)?, point);
+                storage.put(names::FORMAT, &[format_text(&forked).into()], WriteMode::Replace)?;
+                state.holds.store = forked.store;
+            }
+            (Box::new(log), state, catalog)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+            let origin = Origin { store: random_id(&env)?, parent: None };
+            let log = create(&disk, &*storage, uri, &options, &origin)?;
+            (Box::new(log), recover::replay(&*storage, &Opened { origin, ..Opened::default() })?.0, None)
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            check_foreign(&*disk, uri, options.mode)?;
+            return Err(e);
+        }
+        Err(e) => return Err(e),
+    };
+    let store = Store::start(
+        env,
+        uri,
+        options,
+        Opening { storage, log, state, catalog, lock, lent: false },
+        checkpoint::automatic,
+    )?;
+    if lossy {
+        store.pass_over_lost()?;
+    }
+    Ok(store)
+}
+
+/// The error if the log of a folder that is a store cannot be read.
+fn log_lost(uri: &str, e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::NotFound => lost(uri, names::LOG, names::FORMAT),
+        _ => e,
+    }
+}
+
+fn on_loss(options: &Options) -> OnLoss {
+    if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse }
+}
+
+pub(in crate::store) fn random_id(env: &Env) -> Result<u128> {
+    Ok((u128::from(env.entropy.next()?) << 64) | u128::from(env.entropy.next()?) | 1)
+}
+
+/// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,
+/// after checking that the bucket keeps its promises. `uri` is its name in messages.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
+    if options.sync != Sync::Commit {
+        return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
+    }
+    let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
+    let retry = options.retry_micros;
+    let loss = if options.mode == Mode::Read { OnLoss::Refuse } else { on_loss(&options) };
+    let open = || ObjectLog::open(storage.clone(), env.clone(), retry, loss);
+    let (mut log, opened) = match open() {
+        Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
+            check_unused(&*storage, uri)?;
+            probe(&storage, &env, retry)?;
+            match ObjectLog::create(storage.clone(), env.clone(), retry) {
+                Ok(log) => {
+                    let origin = Origin { store: log.store(), parent: None };
+                    (log, Opened { origin, ..Opened::default() })
+                }
+                // Another process was first.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            check_remains(&storage.top()?, names::ROOT, uri)?;
+            return Err(Error::not_found(format!("{uri} holds no store")));
+        }
+        other => other?,
+    };
+    let (state, catalog) = match recover::replay(&*storage, &opened) {
+        Ok(replayed) => replayed,
+        // The log was cut while it was read.
+        Err(_) => retry_while_moving(|| recover::replay(&*storage, &log.read()?))?,
+    };
+    log.knows(state.seq);
+    log.adopt(state.holds.store);
+    let opening = Opening { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
+    let store = Store::start(env, uri, options, opening, checkpoint::automatic)?;
+    if opened.lossy {
+        store.pass_over_lost()?;
+    }
+    Ok(store)
+}
+
+/// Fails if what lies there is what is left of a store whose object `missing`, from which all else is reached, is gone.
+fn check_remains(top: &[String], missing: &str, uri: &str) -> Result<()> {
+    let ours = [names::BLOCKS, names::CATALOG, names::WITNESS];
+    match top.iter().find(|name| ours.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(there) => Err(lost(uri, missing, there)),
+    }
+}
+
+fn lost(uri: &str, missing: &str, there: &str) -> Error {
+    Error::corrupt(format!(
+        "{uri}: '{missing}' is missing, but '{there}' of a store is there; restore '{missing}', or copy what can be read with \
+         `drumlin salvage` to another place"
+    ))
+}
+
+/// Checked before a store is made where many processes write it: nothing may lie there but what a trial of the bucket has left.
+fn check_unused(storage: &dyn Storage, uri: &str) -> Result<()> {
+    let top = storage.top()?;
+    check_remains(&top, names::ROOT, uri)?;
+    let half_made = |name: &str| names::parse_temporary(name) == Some(names::ROOT);
+    match top.iter().find(|name| ![names::PROBE, names::ROOT_LOCK].contains(&name.as_str()) && !half_made(name)) {
+        Some(name) if name == names::LOG => Err(lost(uri, names::ROOT, name)),
+        // Another process was first.
+        Some(name) if name == names::ROOT => Ok(()),
+        Some(name) => Err(Error::invalid(format!("{uri} is not empty (it has '{name}') and not a store"))),
+        None => Ok(()),
+    }
+}
+
+/// Checked before anything is written into a folder: it must be a store, or empty, or the remains of a store half made.
+fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
+    let entries = match disk.list("") {
+        Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),
+        other => other?,
+    };
+    let has = |name: &str| entries.iter().any(|entry| entry.name == name);
+    if has(names::FORMAT) {
+        return Ok(());
+    }
+    let missing = if has(names::ROOT_LOCK) || has(names::WITNESS) { names::ROOT } else { names::FORMAT };
+    let top: Vec<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    check_remains(&top, missing, uri)?;
+    if mode != Mode::Create {
+        if has(names::LOG) {
+            check_log(disk, uri)?;
+        }
+        return Err(Error::not_found(format!("{uri} holds no store")));
+    }
+    let ours = [names::LOCK, names::LOG, names::PROBE, names::ROOT_LOCK];
+    // The one file that makes it a store, half written.
+    let half_made =
+        |name: &str| names::parse_temporary(name).is_some_and(|file| [names::FORMAT, names::ROOT].contains(&file));
+    match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
+        None => Ok(()),
+        Some(entry) => Err(Error::invalid(format!("{uri} is not empty (it has '{}') and not a store", entry.name))),
+    }
+}
+
+/// Fails if a log without a file that says what the folder is holds more than what a store half made has.
+fn check_log(disk: &dyn Disk, uri: &str) -> Result<()> {
+    let there = disk.list(names::LOG)?;
+    if there.is_empty() {
+        return Ok(());
+    }
+    match FileLog::read(disk) {
+        Ok(opened) if opened.base.is_none() && opened.entries.is_empty() => Ok(()),
+        // Only the beginning of a first segment.
+        Err(_) if there.iter().all(|entry| names::parse_temporary(&entry.name).is_some()) => Ok(()),
+        _ => Err(lost(uri, names::FORMAT, names::LOG)),
+    }
+}
+
+/// Makes a store: the log first, the file that makes it a store last.
+fn create(
+    disk: &Arc<dyn Disk>,
+    storage: &dyn Storage,
+    uri: &str,
+    options: &Options,
+    origin: &Origin,
+) -> Result<FileLog> {
+    if disk.list("")?.iter().any(|entry| entry.name == names::LOG) {
+        check_log(&**disk, uri)?;
+    }
+    let log = FileLog::create(disk.clone(), options.log)?;
+    storage.put(names::FORMAT, &[Bytes::from(format_text(origin))], WriteMode::Create)?;
+    Ok(log)
+}

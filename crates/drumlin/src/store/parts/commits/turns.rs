@@ -1,0 +1,399 @@
+//! What commits: the log, the queue of those that wait for their turn, and the newest state. All waiting transactions are committed in
+//! one turn, with one append and one sync for all of them.
+//!
+//! A transaction is prepared on a snapshot, with all I/O done, and admitted in its turn (*proposal.rs*). The thread that has
+//! the turn commits all that wait (*queue.rs*). Answers are given only after the append, refusals too, since they may
+//! depend on the effects of others in the batch. Commits of other processes are taken in, in a turn, too.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::store::Sync;
+use super::queue::Answer;
+use super::queue::Committer;
+use super::queue::Waiting;
+use crate::store::parts::context::Context;
+use super::feeds::CommitRecord;
+use super::feeds::Feeds;
+use super::newest::Newest;
+use super::proposal::Proposal;
+use super::proposal::Work;
+use super::proposal::admit;
+use super::proposal::too_large;
+use crate::store::parts::recover;
+use crate::store::parts::session::Session;
+use super::syncer::Syncer;
+use crate::store::parts::times::Times;
+use crate::base::planted::{Bug, planted};
+use crate::base::waiting::Held;
+use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
+use crate::catalog::{State, TransactionRecord};
+use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
+use crate::storage::Storage;
+
+/// A commit with this many effects on nodes is worth a second thread.
+const LARGE: usize = 2000;
+
+/// How often others come first in a commit's time before a warning says so.
+const OVERTAKEN_OFTEN: u64 = 100;
+
+/// See the module.
+pub(in crate::store) struct Commits {
+    context: Arc<Context>,
+    log: Box<dyn CommitLog>,
+    newest: Newest,
+    queue: Committer,
+    /// If commits are made durable by time.
+    syncer: Option<Syncer>,
+    feeds: Arc<Feeds>,
+    session: Session,
+    times: Times,
+}
+
+impl Commits {
+    /// Those of a store that has just been opened, whose log ends with `state`.
+    pub fn new(context: Arc<Context>, log: Box<dyn CommitLog>, state: State) -> Self {
+        let syncer = match context.options().sync {
+            Sync::Interval(interval) if !context.is_read_only() => Some(Syncer::new(interval)),
+            _ => None,
+        };
+        let times = Times::new(context.clone(), state.time);
+        let newest = Newest::new(state, context.storage().clone());
+        let (queue, feeds, session) = (Committer::default(), Arc::default(), Session::default());
+        Self { context, log, newest, queue, syncer, feeds, session, times }
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The log, to be looked at.
+    pub fn log(&self) -> &dyn CommitLog {
+        &*self.log
+    }
+
+    /// The log, to be written to.
+    pub fn writable_log(&self) -> Result<&dyn CommitLog> {
+        self.context.check_writable()?;
+        Ok(&*self.log)
+    }
+
+    pub fn newest(&self) -> &Newest {
+        &self.newest
+    }
+
+    pub fn feeds(&self) -> &Arc<Feeds> {
+        &self.feeds
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// Waits for the turn, in which nothing else changes the newest state.
+    pub fn turn(&self) -> Result<Held<'_, ()>> {
+        self.queue.turn()
+    }
+
+    /// Starts the thread that syncs by time, if there is to be one.
+    pub fn start_syncing(self: &Arc<Self>) -> Result<()> {
+        let Some(syncer) = &self.syncer else { return Ok(()) };
+        syncer.set_running(true);
+        let own = self.clone();
+        let sync = move || {
+            own.context.env().metrics.log_syncs.add(1);
+            // A log that was closed in between has been synced.
+            own.log.sync().err().filter(|_| own.context.check_open().is_ok())
+        };
+        let own = self.clone();
+        let work = move || own.syncer.iter().for_each(|syncer| syncer.run(&sync));
+        let started = self.context.env().threads.spawn("drumlin-sync", Box::new(work));
+        started.map(drop).inspect_err(|_| syncer.set_running(false))
+    }
+
+    /// Makes all earlier commits durable, if that is left to time.
+    pub fn sync(&self) -> Result<()> {
+        if self.syncer.is_none() {
+            return Ok(());
+        }
+        self.context.env().metrics.log_syncs.add(1);
+        self.writable_log()?.sync()
+    }
+
+    /// Ends all that goes on by itself, waits for the commit under way, and closes the log: the next open needs no recovery.
+    pub fn close(&self) -> Result<()> {
+        self.syncer.iter().for_each(Syncer::stop);
+        self.feeds.close();
+        // In a store that others write too, a commit that does not end does no harm, and the caller may not wait for it.
+        let turn = match self.context.is_shared() {
+            true => self.turn(),
+            false => waiting::unstoppable(|| self.turn()),
+        };
+        self.log.close().and(turn.as_ref().map(drop).map_err(|e| Error::new(e.kind(), e.message())))
+    }
+
+    /// Takes in what other processes have committed.
+    pub fn refresh(&self) -> Result<()> {
+        self.context.check()?;
+        let _turn = self.turn()?;
+        match self.log.refresh()? {
+            Some(news) => self.take_in(news),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for the turn, or for another thread to commit this proposal along with its own.
+    pub fn commit(self: &Arc<Self>, proposal: Proposal) -> Answer {
+        self.syncer.as_ref().map_or(Ok(()), Syncer::take_error)?;
+        let overtaken = || self.context.env().metrics.overtaken.get();
+        let before = overtaken();
+        let enter = || self.queue.enter(proposal, || self.lead());
+        // What one process alone writes waits for its disk only, which is better than not to know.
+        let answer = if self.context.is_shared() { enter() } else { waiting::unstoppable(enter) };
+        let times = overtaken() - before;
+        if times >= OVERTAKEN_OFTEN {
+            self.context.env().warn.say(WarningKind::ManyRetries, || {
+                let uri = self.context.uri();
+                format!("{uri}: other processes committed first {times} times before a commit was done")
+            });
+        }
+        answer
+    }
+
+    /// Commits all proposals that wait. What waits for other processes and may be stopped is done on a thread of its own, so
+    /// that a call that is stopped leaves without its answer, and all others get theirs.
+    fn lead(self: &Arc<Self>) {
+        let commits = self.clone();
+        let carry = move || commits.queue.carry(|batch| commits.carry(batch));
+        let apart = self.context.is_shared() && waiting::can_stop();
+        if !apart || self.context.env().threads.spawn("drumlin-commit", Box::new(carry.clone())).is_err() {
+            carry();
+        }
+    }
+
+    /// Commits a batch, in its turn; returns an answer for each proposal.
+    fn carry(&self, batch: &mut [Waiting]) -> Vec<Answer> {
+        span!("commit", transactions = batch.len());
+        let (metrics, begun) = (&self.context.env().metrics, self.context.env().clock.now());
+        let (mut answers, mut done): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::with_capacity(batch.len()));
+        let outcome = self.context.check().and_then(|()| {
+            // In a shared log, the process that comes first has committed, so all processes together make progress.
+            while done.len() < batch.len() {
+                match self.attempt(&mut batch[done.len()..], &mut answers)? {
+                    Some(news) => {
+                        metrics.overtaken.add(1);
+                        self.take_in(news)?;
+                    }
+                    None => done.append(&mut answers),
+                }
+            }
+            Ok(())
+        });
+        if outcome.is_ok() {
+            self.syncer.iter().for_each(Syncer::wrote);
+        }
+        metrics.commit_micros.observe(self.context.env().micros_since(begun));
+        let conflict = |answer: &&Answer| matches!(answer, Err(e) if e.kind() == ErrorKind::Conflict);
+        metrics.conflicts.add(done.iter().filter(conflict).count() as u64);
+        let mut answers = done.into_iter();
+        let answer = |_: &Waiting| match (&outcome, answers.next()) {
+            (_, Some(answer)) => answer,
+            (Ok(()), None) => Err(Error::closed("the commit got no answer")),
+            (Err(e), None) => Err(Error::new(e.kind(), e.to_string())),
+        };
+        batch.iter().map(answer).collect()
+    }
+
+    fn count_commit(&self, transactions: u64, shared: bool) {
+        let metrics = &self.context.env().metrics;
+        metrics.commits.add(1);
+        metrics.transactions.add(transactions);
+        // One append of a log in files is one sync, unless a thread syncs by time.
+        metrics.log_syncs.add(u64::from(self.syncer.is_none() && !shared));
+    }
+
+    /// `Conflict` if a proposal depends on a state that nothing shows to be part of the history that the log holds now.
+    fn check_proven(&self, proposal: &Proposal) -> Result<()> {
+        // What is built in its turn from the newest state alone depends on nothing before.
+        let depends = !proposal.footprint.reads.is_empty() || matches!(proposal.work, Work::Done(_));
+        match depends && !self.newest.is_proven(proposal.base.seq) {
+            true => Err(Error::conflict("what this commit was prepared on cannot be found in the log any more")),
+            false => Ok(()),
+        }
+    }
+
+    /// Commits a batch after the newest state known, or, if one entry of the log does not take all of it, the first
+    /// proposals, as many as it answers. If others have committed after that state, commits nothing and returns what they
+    /// did.
+    fn attempt(&self, batch: &mut [Waiting], answers: &mut Vec<Answer>) -> Result<Option<News>> {
+        answers.clear();
+        let log = self.writable_log()?;
+        let before = self.newest.state();
+        let mut working = State::clone(&before);
+        working.forget_moves(self.newest.pins().oldest());
+        let seq = working.seq.next();
+        let time = working.time.max(self.times.now(working.time));
+        let ages = self.times.age(working.time);
+        let (mut bytes, limit) = (0, self.context.options().log.entry_bytes_max.min(ENTRY_BYTES_MAX));
+        let session = self.session.open_in(&working);
+        let mut transactions = Vec::new();
+        for Waiting { proposal, .. } in batch {
+            if let Err(unproven) = self.check_proven(proposal) {
+                answers.push(Err(unproven));
+                continue;
+            }
+            let newest = transactions.is_empty() && Arc::ptr_eq(&proposal.base, &before);
+            // A panic in one transaction does not affect the others.
+            let (without, again, at) = (working.clone(), log.is_shared(), (seq, time, ages));
+            let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, again, at)));
+            let mut admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+            if let Ok((transaction, after)) = &admitted {
+                let own = transaction.bytes();
+                // If too large alone, it is refused; else it waits for the next entry.
+                if bytes + own > limit && !planted(Bug::TakeTooLarge) {
+                    if bytes > 0 && own <= limit {
+                        working = without;
+                        break;
+                    }
+                    admitted = Err(too_large(transaction, after, own, limit));
+                    working = without;
+                } else {
+                    bytes += own;
+                }
+            }
+            answers.push(admitted.map(|(transaction, mut after)| {
+                transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
+                after.finish(seq, time, EntryId::default(), session);
+                Arc::new(after)
+            }));
+        }
+        if transactions.is_empty() {
+            // That nothing is to be done may depend on what others have changed.
+            return log.refresh();
+        }
+        let id = EntryId(
+            (u128::from(self.context.env().entropy.next()?) << 64) | u128::from(self.context.env().entropy.next()?),
+        );
+        let append = || {
+            let payload = TransactionRecord::encode(&transactions)?.into();
+            let effects = transactions.iter().flat_map(|transaction: &TransactionRecord| &transaction.effects);
+            let features = effects.fold(0, |features, effect| features | effect.features());
+            let durable = if self.syncer.is_some() { Durable::AfterSync } else { Durable::Now };
+            log.append(&Entry { seq, id, prev: Some(before.entry), session, time, features, payload }, durable)
+        };
+        let large = transactions.iter().map(TransactionRecord::nodes).sum::<usize>() >= LARGE;
+        let pool = &self.context.env().pool;
+        let appended = if large && working.views().are_by_fields() {
+            // Others see the projections only in the state published below, so they need not be brought up to date
+            // first.
+            pool.beside(append, || working.catch_up(Some(pool)))?
+        } else {
+            if !planted(Bug::ForgetProjections) {
+                working.catch_up(None);
+            }
+            append()?
+        };
+        if let Appended::Behind(news) = appended {
+            return Ok(Some(news));
+        }
+        working.finish(seq, time, id, session);
+        // There is room: that was checked before.
+        let bytes = working.settle().map_err(|e| {
+            log.poison();
+            let what = format!("commit {seq} (transaction {:032x})", id.0);
+            Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
+        })?;
+        self.newest.add_memtable_bytes(bytes);
+        self.count_commit(transactions.len() as u64, log.is_shared());
+        let after = Arc::new(working);
+        self.newest.publish(&before, after.clone());
+        self.feeds.publish(|| CommitRecord { before: before.clone(), after, transactions });
+        if large {
+            // Freeing many nodes takes time; no caller should wait for it.
+            pool.spawn(move || drop(before));
+        }
+        Ok(None)
+    }
+
+    /// Brings the state up to what others have committed. In the turn.
+    fn take_in(&self, news: News) -> Result<()> {
+        let current = self.newest.state();
+        let unproven = matches!(news, News::Unproven(_));
+        let done = self.follow(&current, news);
+        match &done {
+            Err(e) if e.is_other_history() => {
+                self.log.poison();
+                self.context.storage().seal(e.message());
+            }
+            // As one that has just opened the store: what it has prepared and its blocks may be of another history.
+            Ok(()) if unproven => {
+                self.session.forget();
+                self.newest.doubt_older();
+            }
+            _ => {}
+        }
+        // So that the log returns again what could not be taken in, and not what a replay has found beyond it.
+        self.log.knows(self.newest.state().seq);
+        done
+    }
+
+    fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
+        let mut failed = None;
+        // The records for feeds, so that they need not read the log for them.
+        let (told, mut records) = (self.feeds.any(), Vec::<CommitRecord>::new());
+        let mut next = match news {
+            News::Entries(entries) => {
+                let mut next = State::clone(&**current);
+                // Some of them may have been taken in already.
+                for entry in entries.iter().filter(|entry| entry.seq > current.seq) {
+                    let mut step = next.clone();
+                    let applied = recover::apply_entry(&mut step, entry);
+                    match applied.and_then(|transactions| Ok((transactions, step.settle()?))) {
+                        Ok((transactions, bytes)) => {
+                            self.newest.add_memtable_bytes(bytes);
+                            if told {
+                                let before = records.last().map_or(current, |record| &record.after).clone();
+                                records.push(CommitRecord { before, after: Arc::new(step.clone()), transactions });
+                            }
+                        }
+                        Err(e) => {
+                            // The entries before it have been taken in, with their rows, and must not be taken in
+                            // again.
+                            failed = Some(e);
+                            break;
+                        }
+                    }
+                    next = step;
+                }
+                next
+            }
+            News::All(opened) | News::Unproven(opened) => {
+                let replayed = recover::replay(&**self.context.storage(), &opened)
+                    .or_else(|_| retry_while_moving(|| recover::replay(&**self.context.storage(), &self.log.read()?)));
+                let (mut next, _) = replayed?;
+                next.take_functions(current);
+                current.leave_parts();
+                self.newest.count_memtable_bytes(&next);
+                next
+            }
+        };
+        if next.seq > current.seq {
+            if !planted(Bug::ForgetOthersInProjections) {
+                next.catch_up(None);
+            }
+            self.newest.hold_inline(current, &next);
+            next.forget_moves(self.newest.pins().oldest());
+            self.newest.publish(current, Arc::new(next));
+            self.newest.forget_inline();
+            for record in records {
+                self.feeds.publish(|| record);
+            }
+            self.feeds.wake();
+        }
+        failed.map_or(Ok(()), Err)
+    }
+}

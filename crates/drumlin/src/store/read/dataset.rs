@@ -1,0 +1,539 @@
+//! A data set: a table, or all tables that a pattern matches, as of one instant, to be read as one.
+//!
+//! It has the columns of all its tables, each in a type that holds the values of all, and columns made of the names in the
+//! tables' paths. A filter is applied to those columns; what it says of names decides which tables are opened at all.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
+
+use crate::store::parts::Pin;
+use super::resolve::is_younger;
+use crate::store::nouns::tree::IntoPattern;
+use crate::store::AsOf;
+use crate::store::Place;
+use crate::store::Store;
+use crate::store::Table;
+use crate::base::{Error, ErrorKind, Result, TableId};
+use crate::catalog::{Path, Pattern, Read, State};
+use crate::filter::{BoundFilter, Verdict};
+use crate::segment::{ColumnStats, Kept, engine_type, without_views};
+use crate::table::{
+    Apart, Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
+    rows_at_most, text_dictionary, union,
+};
+
+/// What a data set is made of.
+#[derive(Clone, Debug, Default)]
+pub struct DatasetOptions {
+    /// Which versions of its tables. Default: the newest.
+    pub as_of: AsOf,
+    /// What the columns are called that hold the names in a table's path, one for each part of the pattern that is no plain
+    /// name, in order. Default: there are none.
+    pub path_columns: Vec<String>,
+}
+
+/// A table, or all tables that a pattern matches, as of one instant. Nothing is read before rows are asked for, and what is
+/// committed later does not change them.
+#[derive(Clone)]
+pub struct Dataset {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Place,
+    pattern: String,
+    path_columns: Vec<String>,
+    tables: Arc<Vec<Member>>,
+    /// The columns.
+    schema: SchemaRef,
+    /// Those that have types in some tables whose values no type holds, and what is wrong: nobody can read them. They are
+    /// null in `schema`.
+    apart: Arc<BTreeMap<String, String>>,
+    /// The same in the types in which they are handed out.
+    shown: SchemaRef,
+    /// How many changes of tables its transaction had begun.
+    table_changes: u64,
+}
+
+impl Inner {
+    /// The same of `tables`, handed out as `shown`.
+    fn with(&self, tables: Arc<Vec<Member>>, shown: SchemaRef) -> Self {
+        Self {
+            place: self.place.clone(),
+            pattern: self.pattern.clone(),
+            path_columns: self.path_columns.clone(),
+            tables,
+            schema: self.schema.clone(),
+            apart: self.apart.clone(),
+            shown,
+            table_changes: self.table_changes,
+        }
+    }
+}
+
+/// One of the tables.
+#[derive(Clone)]
+struct Member {
+    handle: Table,
+    view: View,
+    /// What its columns made of names hold, in order.
+    names: Vec<String>,
+}
+
+impl Member {
+    /// Finds what it shows in a state.
+    fn find(&mut self, store: &Store, state: &Arc<State>, pin: &Arc<Pin>) -> Result<()> {
+        let Member { handle, view, .. } = self;
+        let table = state.table(view.table.id)?.ok_or_else(|| view.gone());
+        *view = found(store, handle.path(), table, &view.point(), state, pin)?;
+        Ok(())
+    }
+}
+
+/// What is seen of the table at `path` from `point`, found in a state.
+fn found(
+    store: &Store,
+    path: &str,
+    table: Result<Arc<crate::table::Table>>,
+    point: &ViewPoint,
+    state: &Arc<State>,
+    pin: &Arc<Pin>,
+) -> Result<View> {
+    let view = table.and_then(|table| store.view_at_point(&table, point, state, pin));
+    view.map_err(|e| e.context(format!("'{path}'")))
+}
+
+/// A data set in a few bytes: its tables by their ids, and what is visible of them.
+#[derive(Serialize, Deserialize)]
+struct Described {
+    pattern: String,
+    path_columns: Vec<String>,
+    tables: Vec<(Path, TableId, ViewPoint, Vec<String>)>,
+}
+
+/// The first byte of a description.
+const DESCRIPTION_VERSION: u8 = 1;
+
+/// What reading a data set costs, and what its filter spares. Its text is for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatasetPlan {
+    /// The tables that are opened, and what is read of each.
+    pub opened: Vec<(String, ScanPlan)>,
+    /// The paths of those that are not: the filter is true for none of their rows, by their names in the path or because they
+    /// lack a column.
+    pub pruned: Vec<String>,
+    /// The sum over the tables that are opened.
+    pub total: ScanPlan,
+}
+
+impl Dataset {
+    /// The data set of the tables that `pattern` matches in `place`.
+    pub(in crate::store) fn new(place: Place, pattern: impl IntoPattern, options: &DatasetOptions) -> Result<Self> {
+        let pattern = pattern.into_pattern()?;
+        let variable = pattern.variable_parts();
+        if !options.path_columns.is_empty() && options.path_columns.len() != variable {
+            let given = options.path_columns.len();
+            return Err(Error::invalid(format!(
+                "path_columns has {given} names, and the pattern '{pattern}' {variable} parts that are no plain names; give one for each"
+            )));
+        }
+        let reads = |state: &State| {
+            let mut reads = vec![Read::Pattern(pattern.clone())];
+            if let AsOf::Snapshot(name) = &options.as_of {
+                reads.push(Read::Snapshot(name.clone()));
+            }
+            for path in paths(state, &pattern, &options.as_of)? {
+                reads.extend(table_of(&place, &path).reads_rows(state, &options.as_of)?);
+            }
+            Ok(reads)
+        };
+        let tables = place.read(reads, |state, pin| {
+            let mut tables = Vec::new();
+            for path in paths(state, &pattern, &options.as_of)? {
+                let handle = table_of(&place, &path);
+                let Some(view) = see(&handle, state, pin, &options.as_of)? else { continue };
+                let names = match options.path_columns.is_empty() {
+                    true => Vec::new(),
+                    false => pattern.variable_names(path.as_str())?,
+                };
+                tables.push(Member { handle, view, names });
+            }
+            Ok(tables)
+        })?;
+        if tables.is_empty() {
+            return Err(Error::not_found(format!("no table matches '{pattern}'")));
+        }
+        Self::of(place, pattern.to_string(), options.path_columns.clone(), tables)
+    }
+
+    fn of(place: Place, pattern: String, path_columns: Vec<String>, mut tables: Vec<Member>) -> Result<Self> {
+        let schemas: Vec<SchemaRef> = tables.iter().map(|table| table.view.schema()).collect::<Result<_>>()?;
+        let union = union(&schemas);
+        let (schema, apart) = (union.schema, union.apart.into_iter());
+        let told = |apart: Apart| (apart.told(&schemas, |at| format!("in '{}'", tables[at].handle.path())), apart.name);
+        let apart = Arc::new(apart.map(told).map(|(told, name)| (name, told)).collect());
+        for (at, name) in path_columns.iter().enumerate() {
+            let holder = schemas.iter().position(|schema| schema.index_of(name).is_ok());
+            if let Some(holder) = holder.map(|at| tables[at].handle.path()) {
+                return Err(Error::invalid(format!(
+                    "path_columns has '{name}', which is a column of '{holder}' already; choose another name"
+                )));
+            }
+            if path_columns[..at].contains(name) {
+                return Err(Error::invalid(format!("path_columns has '{name}' twice")));
+            }
+        }
+        let table_changes = tables.first().map_or(0, |table| table.handle.table_changes());
+        for Member { handle, view, .. } in &mut tables {
+            // What belongs to a version is found again; a data set that is kept must not keep blocks.
+            if handle.is_in_store() && !view.shows_unnumbered_rows() {
+                view.pin = None;
+            }
+        }
+        let of_paths = path_columns.iter().map(|name| Arc::new(Field::new(name, DataType::Utf8, false)));
+        let fields: Vec<FieldRef> = schema.fields().iter().cloned().chain(of_paths).collect();
+        let metadata = match schemas.iter().all(|schema| schema.metadata() == schemas[0].metadata()) {
+            true => schemas[0].metadata().clone(),
+            false => Default::default(),
+        };
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let shown = schema.clone();
+        let inner = Inner { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The columns of all tables, in the order in which they first come, then those made of names. A column whose types no
+    /// type holds the values of is null here, and a scan that asks for it is refused.
+    pub fn schema(&self) -> SchemaRef {
+        self.inner.shown.clone()
+    }
+
+    /// Checks that columns can be read: those `asked` for, or all.
+    ///
+    /// # Errors
+    /// `SchemaMismatch` if no type holds the values that all tables have in one of them.
+    pub fn check_readable<'a>(&self, asked: Option<impl IntoIterator<Item = &'a str>>) -> Result<()> {
+        let apart = &self.inner.apart;
+        let bad = match asked {
+            Some(asked) => asked.into_iter().find_map(|name| apart.get(name)),
+            None => apart.values().next(),
+        };
+        match bad {
+            Some(told) => Err(Error::schema_mismatch(format!(
+                "{told}; ask for other columns by name (`columns`), or read these tables apart"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of rows for which the filter of `options` may be true, up to its limit, from records alone: nothing is
+    /// read. It is exact if there is no filter and no rows are in memory.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the filter is not of the schema.
+    pub fn rows_at_most(&self, options: &ScanOptions) -> Result<u64> {
+        let rows = |at: usize| {
+            let view = &self.inner.tables[at].view;
+            rows_at_most(&view.table, view.read_point)
+        };
+        let rows: u64 = self.unpruned(options)?.0.into_iter().map(rows).sum();
+        Ok(rows.min(options.limit.unwrap_or(u64::MAX)))
+    }
+
+    /// The same rows in types that an engine has, cost it less, or in which it pushes down more: plain strings for views, wider half floats,
+    /// decimals of 128 bits; of a single table, strings as dictionaries where all row groups keep them so.
+    /// Filters are as before. Reads the directories of a single table's row groups.
+    ///
+    /// # Errors
+    /// As [`Dataset::plan`].
+    pub fn for_engines(&self) -> Result<Dataset> {
+        let schema = &self.inner.schema;
+        let mut types: Vec<DataType> = match self.inner.tables.len() {
+            1 => self.scan_table(0, &ScanOptions::default())?.engine_types()?,
+            _ => {
+                let known = |field: &FieldRef| match field.extension_type_name() {
+                    Some(_) => field.data_type().clone(),
+                    None => engine_type(field.data_type(), [Kept::Values].into_iter()),
+                };
+                schema.fields().iter().map(known).collect()
+            }
+        };
+        let of_paths = types.len() - self.inner.path_columns.len();
+        types[of_paths..].fill(text_dictionary());
+        let retyped = |(field, data_type): (&FieldRef, DataType)| Field::clone(field).with_data_type(data_type);
+        let fields: Vec<Field> = schema.fields().iter().zip(types).map(retyped).collect();
+        let shown = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        Ok(Dataset { inner: Arc::new(self.inner.with(self.inner.tables.clone(), shown)) })
+    }
+
+    /// The same rows with texts and bytes in offsets of 64 bits in the place of views, with which pyarrow does not compute; `None` if there are
+    /// no views.
+    pub fn without_views(&self) -> Option<Dataset> {
+        let plain = |field: &FieldRef| match field.extension_type_name() {
+            Some(_) => field.clone(),
+            None => Arc::new(Field::clone(field).with_data_type(without_views(field.data_type()))),
+        };
+        let fields: Vec<FieldRef> = self.inner.shown.fields().iter().map(plain).collect();
+        let shown = Arc::new(Schema::new_with_metadata(fields, self.inner.shown.metadata().clone()));
+        (shown != self.inner.shown)
+            .then(|| Dataset { inner: Arc::new(self.inner.with(self.inner.tables.clone(), shown)) })
+    }
+
+    /// The columns in the types that filters see.
+    pub fn filter_schema(&self) -> SchemaRef {
+        self.inner.schema.clone()
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &str {
+        &self.inner.pattern
+    }
+
+    /// The columns that hold names of the tables' paths.
+    pub fn path_columns(&self) -> &[String] {
+        &self.inner.path_columns
+    }
+
+    /// The paths of its tables, in order.
+    pub fn paths(&self) -> Vec<String> {
+        self.inner.tables.iter().map(|table| table.handle.path().to_owned()).collect()
+    }
+
+    /// The version that it shows of each of its tables, in their order; `None` of one that its transaction has written.
+    pub fn versions(&self) -> Vec<Option<&VersionRecord>> {
+        self.inner.tables.iter().map(|table| table.handle.numbered(&table.view)).collect()
+    }
+
+    /// Its tables one by one, each with the columns of all; without those that the filter of `options` rules out by their
+    /// paths and columns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the filter is not of the schema.
+    pub fn split_by_table(&self, options: &ScanOptions) -> Result<Vec<Dataset>> {
+        let of = |at: usize| {
+            let table = self.inner.tables[at].clone();
+            Dataset { inner: Arc::new(self.inner.with(vec![table].into(), self.inner.shown.clone())) }
+        };
+        Ok(self.unpruned(options)?.0.into_iter().map(of).collect())
+    }
+
+    /// What reading it with `options` costs; the limit is not counted in. Reads directories of row groups, but no rows.
+    ///
+    /// # Errors
+    /// As [`Dataset::scan`].
+    pub fn plan(&self, options: &ScanOptions) -> Result<DatasetPlan> {
+        let options = ScanOptions { limit: None, ..options.clone() };
+        self.check_readable(options.columns.as_ref().map(|columns| columns.iter().map(String::as_str)))?;
+        let (opened, pruned) = self.unpruned(&options)?;
+        let path = |at: usize| self.inner.tables[at].handle.path().to_owned();
+        let mut plan = DatasetPlan { pruned: pruned.into_iter().map(path).collect(), ..DatasetPlan::default() };
+        let held = self.held(&opened)?;
+        for at in opened {
+            let of_table = held.scan_table(at, &options)?.plan()?;
+            plan.total += of_table;
+            plan.opened.push((path(at), of_table));
+        }
+        Ok(plan)
+    }
+
+    /// A description of some 50 bytes a table, from which [`Dataset::described`] makes it again, in this process or another.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what a transaction sees.
+    pub fn describe(&self) -> Result<Vec<u8>> {
+        if let Place::Transaction(_) = self.inner.place {
+            return Err(Error::invalid(
+                "what a transaction sees is known to itself alone; commit it, and scan the store",
+            ));
+        }
+        let table = |Member { handle, view, names }: &Member| {
+            Ok((Path::new(handle.path())?, view.table.id, view.point(), names.clone()))
+        };
+        let described = Described {
+            pattern: self.inner.pattern.clone(),
+            path_columns: self.inner.path_columns.clone(),
+            tables: self.inner.tables.iter().map(table).collect::<Result<_>>()?,
+        };
+        let mut bytes = vec![DESCRIPTION_VERSION];
+        bytes.extend(postcard::to_stdvec(&described).expect("it can be encoded"));
+        Ok(bytes)
+    }
+
+    /// The data set that was described ([`Dataset::describe`]) in a store, as of the instant that it was of.
+    ///
+    /// # Errors
+    /// `Corrupt` if `described` is no description; `SnapshotExpired` if a version that it has is gone.
+    pub fn described(store: &Store, described: &[u8]) -> Result<Self> {
+        let corrupt = || Error::corrupt("this is no description of a data set, or one of a later version of drumlin");
+        let (DESCRIPTION_VERSION, described) =
+            described.split_first().map(|(v, rest)| (*v, rest)).ok_or_else(corrupt)?
+        else {
+            return Err(corrupt());
+        };
+        let described: Described = postcard::from_bytes(described).map_err(|_| corrupt())?;
+        let find = || {
+            let (state, pin) = store.pinned_state()?;
+            let mut tables = Vec::with_capacity(described.tables.len());
+            for (path, id, point, names) in &described.tables {
+                if names.len() != described.path_columns.len() {
+                    return Err(corrupt());
+                }
+                let gone = || Error::snapshot_expired(format!("the table that was at '{path}' is gone"));
+                let view = found(store, path.as_str(), state.table(*id)?.ok_or_else(gone), point, &state, &pin)?;
+                tables.push(Member {
+                    handle: table_of(&Place::Store(store.clone()), path),
+                    view,
+                    names: names.clone(),
+                });
+            }
+            Ok(tables)
+        };
+        let tables = store.while_reclaimed(find)?;
+        Self::of(Place::Store(store.clone()), described.pattern.clone(), described.path_columns.clone(), tables)
+    }
+
+    /// The same, with what some of its tables show found in the newest state, all in one look, and held there as long as it
+    /// lives.
+    pub(in crate::store) fn held(&self, tables: &[usize]) -> Result<Dataset> {
+        let Place::Store(store) = &self.inner.place else { return Ok(self.clone()) };
+        let (state, pin) = store.pinned_state()?;
+        let mut held = self.inner.tables.to_vec();
+        for at in tables {
+            if held[*at].view.pin.is_none() {
+                held[*at].find(store, &state, &pin)?;
+            }
+        }
+        Ok(Dataset { inner: Arc::new(self.inner.with(held.into(), self.inner.shown.clone())) })
+    }
+
+    /// The same, with what all of its tables show found in `state`.
+    pub(in crate::store) fn found_in(&self, store: &Store, state: &Arc<State>) -> Result<Dataset> {
+        let (state, pin) = store.commits().newest().pins().take(|| state.clone());
+        let mut found = self.inner.tables.to_vec();
+        for table in &mut found {
+            table.find(store, &state, &pin)?;
+        }
+        Ok(Dataset { inner: Arc::new(self.inner.with(found.into(), self.inner.shown.clone())) })
+    }
+
+    /// Where it is read.
+    pub(in crate::store) fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    /// The indexes of the tables that may have rows for which the filter is true, and those of the others.
+    pub(in crate::store) fn unpruned(&self, options: &ScanOptions) -> Result<(Vec<usize>, Vec<usize>)> {
+        let schema = &self.inner.schema;
+        if let Some(filter) = &options.filter {
+            self.check_readable(Some(filter.columns().iter().map(String::as_str)))?;
+        }
+        let filter = options.filter.as_ref().map(|filter| filter.bind(schema)).transpose()?;
+        let Some(filter) = filter else { return Ok(((0..self.inner.tables.len()).collect(), Vec::new())) };
+        let mut kept = (Vec::new(), Vec::new());
+        for (at, table) in self.inner.tables.iter().enumerate() {
+            match self.may_match(table, &filter)? {
+                true => kept.0.push(at),
+                false => kept.1.push(at),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Whether the filter may be true for rows of a table, judged without opening it.
+    fn may_match(&self, table: &Member, filter: &BoundFilter) -> Result<bool> {
+        let own = table.view.schema()?;
+        let first_name = self.inner.schema.fields().len() - table.names.len();
+        let stats = |index: usize| match index.checked_sub(first_name) {
+            Some(at) => Some(constant_stats(&table.names[at])),
+            // A single row stands for all.
+            None if own.index_of(self.inner.schema.field(index).name()).is_err() => {
+                Some(ColumnStats { nulls: 1, ..ColumnStats::default() })
+            }
+            None => None,
+        };
+        Ok(filter.verdict(1, &stats) != Verdict::None)
+    }
+
+    /// The number of rows of one of the tables for which the filter is true.
+    pub(in crate::store) fn count_table(&self, at: usize, options: &ScanOptions) -> Result<u64> {
+        let Member { handle, view, .. } = &self.inner.tables[at];
+        if options.filter.is_none() {
+            handle.check_not_aborted()?;
+            match self.inner.place.store().count_rows(&view.table, view.read_point) {
+                // A scan finds blocks where they are now.
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => {}
+                counted => return counted,
+            }
+        }
+        self.scan_table(at, options)?.count()
+    }
+
+    /// Reads one of the tables in the columns of the data set.
+    pub(in crate::store) fn scan_table(&self, at: usize, options: &ScanOptions) -> Result<Scan> {
+        let Member { handle, view, names } = &self.inner.tables[at];
+        let constants: Constants = self.inner.path_columns.iter().cloned().zip(names.iter().cloned()).collect();
+        let read_as = ReadAs::new(self.inner.schema.clone(), constants).shown_as(self.inner.shown.clone());
+        let options = ScanOptions { name: Some(handle.path().to_owned()), ..options.clone() };
+        handle.check_not_aborted()?;
+        handle.scan_again(view, Some(&read_as), &options, self.inner.table_changes)
+    }
+}
+
+impl std::fmt::Display for DatasetPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { opened, pruned, total } = self;
+        let tables = opened.len() + pruned.len();
+        writeln!(f, "tables      {} of {tables} opened; {} ruled out by path or columns", opened.len(), pruned.len())?;
+        let (read, groups) = (total.row_groups - total.pruned, total.row_groups);
+        let (pruned, whole) = (total.pruned, total.whole);
+        writeln!(f, "row groups  {read} of {groups} read; {pruned} ruled out by statistics, {whole} pass whole")?;
+        let bytes = total.bytes + total.pruned_bytes;
+        write!(f, "bytes       {} of {bytes} read", total.bytes)?;
+        match total.memory_rows {
+            0 => Ok(()),
+            rows => write!(f, "\nin memory   {rows} rows"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dataset('{}', {} tables)", self.inner.pattern, self.inner.tables.len())
+    }
+}
+
+fn table_of(place: &Place, path: &Path) -> Table {
+    Table::new(place.clone(), path.to_string())
+}
+
+/// The paths of the tables that `pattern` matches in what `as_of` sees.
+fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
+    if let Some(path) = pattern.literal() {
+        return Ok(vec![Path::new(path)?]);
+    }
+    let AsOf::Snapshot(name) = as_of else {
+        return Ok(state.ids_matching(pattern).map(|(path, _)| path.clone()).collect());
+    };
+    if !pattern.is_of_path() {
+        return Err(Error::invalid(format!(
+            "the pattern '{pattern}' has a condition on nodes, of which snapshot '{name}' knows nothing"
+        )));
+    }
+    let snapshot = state.snapshots.get(name);
+    let snapshot = snapshot.ok_or_else(|| Error::not_found(format!("snapshot '{name}' does not exist")))?;
+    let held = state.held_where(snapshot, |path| pattern.matches_path(path.as_str()));
+    Ok(held.into_iter().map(|(path, _)| path).collect())
+}
+
+/// What is seen of a table that a pattern matches; `None` of one that was made after the time that is asked for.
+fn see(table: &Table, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<Option<View>> {
+    if *as_of != AsOf::Newest
+        && state.table_at(&Path::new(table.path())?)?.is_some_and(|found| is_younger(&found, as_of))
+    {
+        return Ok(None);
+    }
+    Ok(Some(table.see(state, pin, as_of)?.0))
+}

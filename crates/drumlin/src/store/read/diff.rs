@@ -1,0 +1,380 @@
+//! The rows in which two versions of a table differ, as a stream.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::compute::interleave_record_batch;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::same_rows::Alike;
+use crate::store::commit::in_groups::InMemory;
+use crate::store::parts::Pin;
+use super::resolve::AsOf;
+use super::resolve::resolve;
+use crate::store::Place;
+use crate::store::Store;
+use crate::store::Table;
+use crate::base::{Cancel, Error, ErrorKind, Result, TableId, Version};
+use crate::catalog::{Path, State};
+use crate::memtable::{Keys, RowBytes};
+use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, union};
+
+/// The column that says what happened to a row.
+const CHANGE: &str = "_change";
+/// The column with the version in which it happened.
+const VERSION: &str = "_version";
+/// The number of rows of a batch of updates.
+const BATCH_ROWS: usize = 8192;
+
+/// The number of batches that one of them is made of, at most.
+const SOURCES_MAX: usize = 16;
+
+/// How versions are compared.
+#[derive(Clone, Debug, Default)]
+pub struct DiffOptions {
+    /// The columns to compare and to return, in the order wanted. Default: all.
+    pub columns: Option<Vec<String>>,
+    /// Whether to tell of each listed version in between what it changed, rather than of all together. Default: not.
+    pub each_version: bool,
+    /// Stops it. Default: nothing does.
+    pub cancel: Cancel,
+}
+
+/// The rows in which versions of a table differ, batch by batch: the columns asked for, `_change` (`delete`, `insert`, and of a
+/// table with a key `update_before` and `update_after`, one after the other), and `_version`.
+///
+/// Both versions are read in the columns of both, in which a version has null where it lacks one. Applied to the first version,
+/// deleted rows taken out and inserted ones put in, they make the last one. Of a table with a key
+/// they come in the order of the key, and rows that are equal in the columns asked for are left out; of another one
+/// all deleted rows of a version come before those inserted, in the order in which they are read, and a row that was written
+/// again as it was counts as neither, which takes some 40 bytes of memory for each new row.
+pub struct Diff {
+    store: Store,
+    view: View,
+    read_as: ReadAs,
+    /// The columns that are read: those asked for, then the rest of the key.
+    read: Vec<String>,
+    /// The first of these are handed out.
+    width: usize,
+    schema: SchemaRef,
+    codec: Option<TableCodec>,
+    cancel: Cancel,
+    name: String,
+    /// Pairs of versions still to compare.
+    pairs: VecDeque<(Version, Version)>,
+    open: Option<Open>,
+}
+
+/// A pair of versions that is being compared.
+struct Open {
+    version: Version,
+    /// Of rows that are gone, and of new ones.
+    sides: [Side; 2],
+    /// Of a table without a key: the rows that both sides have.
+    alike: Option<Alike>,
+}
+
+/// The rows that one of two versions alone shows.
+struct Side {
+    scan: Scan,
+    batch: Option<(RecordBatch, Keys, RowBytes)>,
+    /// The next row of the batch.
+    at: usize,
+    /// Its place among the sources of the batch that is being made.
+    source: usize,
+}
+
+impl Table {
+    /// The rows in which two versions differ: see [`Diff`]. Row groups that both show alike are not read. Rows written by key that
+    /// are in memory are made row groups first, if one of the versions has some: that numbers a version for them.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{AsOf, Tables, Version};
+    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let rows = |n: Vec<i64>| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
+    /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
+    /// store.append("t", rows(vec![4]), &Default::default())?;
+    /// let diff = store.table("t").diff(&AsOf::Version(Version(0)), &AsOf::Newest, &Default::default())?;
+    /// assert_eq!(diff.map(|batch| Ok(batch?.num_rows())).sum::<drumlin::Result<usize>>()?, 1);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version; `InvalidArgument` if a column is none of the table's or is called as one
+    /// of the two that are added, if the versions are of different tables, or, version by version, not in order;
+    /// `SchemaMismatch` if a column has types in them that no other holds; in a transaction `Conflict` if rows
+    /// are in memory.
+    pub fn diff(&self, since: &AsOf, until: &AsOf, options: &DiffOptions) -> Result<Diff> {
+        let reads = |state: &State| {
+            let mut reads = self.reads_rows(state, since)?;
+            reads.extend(self.reads_rows(state, until)?);
+            Ok(reads)
+        };
+        let compare = |state: &State, pin: &Arc<Pin>| self.compared(state, pin, (since, until), options);
+        let (diff, waiting) = self.place.read(reads, compare)?;
+        match (&self.place, waiting) {
+            (_, None) | (Place::Transaction(_), Some((_, InMemory::Numbered))) => Ok(diff),
+            (Place::Transaction(_), Some((_, InMemory::All))) => {
+                Err(Error::conflict("rows written by key are not in row groups yet: checkpoint the store first"))
+            }
+            (Place::Store(store), Some((table, which))) => {
+                store.with_rows_in_groups(&[table].into(), which, |state, pin| Ok(compare(state, pin)?.0))
+            }
+        }
+    }
+
+    /// The difference in `state`; and its table, if rows in memory must become row groups first.
+    fn compared(
+        &self,
+        state: &State,
+        pin: &Arc<Pin>,
+        (since, until): (&AsOf, &AsOf),
+        options: &DiffOptions,
+    ) -> Result<(Diff, Option<(TableId, InMemory)>)> {
+        let path = Path::new(self.path())?;
+        let [(table, first), (other, last)] = [resolve(state, &path, since)?, resolve(state, &path, until)?];
+        if table.id != other.id {
+            return Err(Error::invalid(format!("'{path}' holds another table by now than the snapshot does")));
+        }
+        let unnumbered = (first.since || last.since) && table.active().is_some();
+        let rests = unnumbered || [first, last].iter().any(|at| table.rests_on_parts(at.version));
+        let which = if unnumbered { InMemory::All } else { InMemory::Numbered };
+        let waiting = rests.then_some((table.id, which));
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        let view = View { table, read_point: last, time: None, pin };
+        Ok((Diff::new(self.place.store().clone(), view, first.version, path.as_str(), options)?, waiting))
+    }
+}
+
+impl Diff {
+    fn new(store: Store, view: View, first: Version, path: &str, options: &DiffOptions) -> Result<Self> {
+        let (table, last) = (&view.table, view.read_point.version);
+        let between: Vec<Version> = match options.each_version {
+            true if first > last => {
+                return Err(Error::invalid(format!("version {first} is later than {last}: give them in order")));
+            }
+            true => table.versions.iter().map(|record| record.version).filter(|v| first < *v && *v < last).collect(),
+            false => Vec::new(),
+        };
+        let versions: Vec<Version> = [first].into_iter().chain(between).chain([last]).collect();
+        let schemas = versions.iter().map(|version| Ok(table.schema_of(*version)?.0.clone()));
+        let schemas: Vec<SchemaRef> = schemas.collect::<Result<_>>()?;
+        let union = union(&schemas);
+        let whole = &union.schema;
+        let mut read: Vec<String> = match &options.columns {
+            Some(columns) => columns.clone(),
+            None => whole.fields().iter().map(|field| field.name().clone()).collect(),
+        };
+        let width = read.len();
+        if let Some(taken) = read.iter().find(|name| [CHANGE, VERSION].contains(&name.as_str())) {
+            return Err(Error::invalid(format!("'{path}' has a column '{taken}', as the difference has: give others")));
+        }
+        // Rows before and after the key was renamed have none in common.
+        let orders = versions.iter().map(|version| table.order_of(*version)).collect::<Result<Vec<_>>>()?;
+        let same = orders.windows(2).all(|pair| pair[0] == pair[1]);
+        let key = if table.spec.keyed && same { orders[0] } else { &[] };
+        read.extend(key.iter().filter(|name| !read.contains(name)).cloned().collect::<Vec<_>>());
+        if let Some(apart) = union.apart.iter().find(|apart| read.contains(&apart.name)) {
+            let told = apart.told(&schemas, |at| format!("in version {}", versions[at]));
+            return Err(Error::schema_mismatch(format!("'{path}': {told}; give other columns")));
+        }
+        let places = read.iter().map(|name| find_column(whole, name)).collect::<Result<Vec<_>>>()?;
+        let shown = Arc::new(whole.project(&places)?);
+        let codec = (!key.is_empty()).then(|| TableCodec::new(&shown, key)).transpose()?;
+        let added = [Field::new(CHANGE, DataType::Utf8, false), Field::new(VERSION, DataType::UInt64, false)];
+        let fields: Vec<FieldRef> = shown.fields()[..width].iter().cloned().chain(added.map(Arc::new)).collect();
+        Ok(Self {
+            pairs: versions.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+            store,
+            read_as: ReadAs::new(Arc::new(whole.clone()), Constants::new()),
+            read,
+            width,
+            schema: Arc::new(Schema::new(fields)),
+            codec,
+            cancel: options.cancel.clone(),
+            name: path.to_owned(),
+            view,
+            open: None,
+        })
+    }
+
+    /// The schema of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            self.cancel.check()?;
+            let Some(open) = &mut self.open else {
+                let Some((since, until)) = self.pairs.pop_front() else { return Ok(None) };
+                self.open = Some(self.compare(since, until)?);
+                continue;
+            };
+            let version = open.version;
+            let made = match &self.codec {
+                Some(codec) => open.merged(codec)?,
+                None => open.next()?,
+            };
+            match made {
+                Some((batch, changes)) => return self.handed(&batch, changes, version).map(Some),
+                None => self.open = None,
+            }
+        }
+    }
+
+    fn compare(&self, since: Version, until: Version) -> Result<Open> {
+        let [gone, new] = difference(&self.view.table, since, until, &self.read)?;
+        let side = |table: crate::table::Table, version: Version| {
+            let read_point = ReadPoint { version, since: false, seq: self.view.read_point.seq };
+            let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };
+            let options = ScanOptions {
+                columns: Some(self.read.clone()),
+                cancel: self.cancel.clone(),
+                name: Some(self.name.clone()),
+                ..ScanOptions::default()
+            };
+            let scan = self.store.scan_view(view, Some(&self.read_as), &options, None)?;
+            Ok::<_, Error>(Side { scan, batch: None, at: 0, source: 0 })
+        };
+        let both = self.codec.is_none() && !gone.groups.is_empty() && !new.groups.is_empty();
+        let alike = match both {
+            true => {
+                let scan = side(new.clone(), until)?.scan;
+                Alike::of(&scan.schema(), scan, &self.cancel)?
+            }
+            false => None,
+        };
+        Ok(Open { version: until, sides: [side(gone, since)?, side(new, until)?], alike })
+    }
+
+    /// A batch as it is handed out.
+    fn handed(&self, batch: &RecordBatch, changes: StringArray, version: Version) -> Result<RecordBatch> {
+        let mut columns: Vec<ArrayRef> = batch.columns()[..self.width].to_vec();
+        columns.push(Arc::new(changes));
+        columns.push(Arc::new(UInt64Array::from_value(version.0, batch.num_rows())));
+        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+    }
+}
+
+impl Iterator for Diff {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.step().map_err(|e| match e.kind() {
+            // Nothing is handed out twice: it would have to begin again.
+            ErrorKind::SnapshotExpired => e.context("the versions were deleted while they were compared"),
+            _ => e,
+        });
+        if batch.is_err() {
+            self.open = None;
+            self.pairs.clear();
+        }
+        batch.transpose()
+    }
+}
+
+impl Open {
+    /// The next batch of a table without a key: rows that are gone, then new ones.
+    fn next(&mut self) -> Result<Option<(RecordBatch, StringArray)>> {
+        for (side, change) in self.sides.iter_mut().zip(["delete", "insert"]) {
+            while let Some(batch) = side.scan.next().transpose()? {
+                let batch = match (&mut self.alike, change) {
+                    (None, _) => batch,
+                    (Some(alike), "delete") => alike.gone(&batch)?,
+                    (Some(alike), _) => alike.new_ones(&batch)?,
+                };
+                if batch.num_rows() == 0 {
+                    continue;
+                }
+                let changes = StringArray::from_iter_values(std::iter::repeat_n(change, batch.num_rows()));
+                return Ok(Some((batch, changes)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next batch of a table with a key: both sides in the order of the key, rows of the same key compared.
+    fn merged(&mut self, codec: &TableCodec) -> Result<Option<(RecordBatch, StringArray)>> {
+        let (mut sources, mut picked, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+        for side in &mut self.sides {
+            side.source = usize::MAX;
+        }
+        // Batches are released from time to time even if all their rows are alike.
+        while picked.len() < BATCH_ROWS && (sources.len() < SOURCES_MAX || picked.is_empty()) {
+            if sources.len() >= SOURCES_MAX {
+                sources.clear();
+                self.sides.iter_mut().for_each(|side| side.source = usize::MAX);
+            }
+            for side in &mut self.sides {
+                side.fill(codec, &mut sources)?;
+            }
+            let [gone, new] = &mut self.sides;
+            let order = match (gone.key(), new.key()) {
+                (None, None) => break,
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(gone), Some(new)) => gone.cmp(&new),
+            };
+            match order {
+                std::cmp::Ordering::Less => {
+                    picked.push(gone.pick());
+                    changes.push("delete");
+                }
+                std::cmp::Ordering::Greater => {
+                    picked.push(new.pick());
+                    changes.push("insert");
+                }
+                std::cmp::Ordering::Equal => {
+                    let same = gone.row() == new.row();
+                    let both = [gone.pick(), new.pick()];
+                    if !same {
+                        picked.extend(both);
+                        changes.extend(["update_before", "update_after"]);
+                    }
+                }
+            }
+        }
+        if picked.is_empty() {
+            return Ok(None);
+        }
+        let sources: Vec<&RecordBatch> = sources.iter().collect();
+        Ok(Some((interleave_record_batch(&sources, &picked)?, StringArray::from(changes))))
+    }
+}
+
+impl Side {
+    /// Has a row at hand, if there is one left, and its batch among `sources`.
+    fn fill(&mut self, codec: &TableCodec, sources: &mut Vec<RecordBatch>) -> Result<()> {
+        while self.batch.as_ref().is_none_or(|(batch, ..)| self.at >= batch.num_rows()) {
+            (self.at, self.source) = (0, usize::MAX);
+            self.batch = None;
+            let Some(batch) = self.scan.next().transpose()? else { return Ok(()) };
+            let (keys, rows) = codec.encode(&batch)?;
+            self.batch = Some((batch, keys, rows));
+        }
+        if let Some((batch, ..)) = self.batch.as_ref().filter(|_| self.source == usize::MAX) {
+            self.source = sources.len();
+            sources.push(batch.clone());
+        }
+        Ok(())
+    }
+
+    fn key(&self) -> Option<crate::memtable::Key<'_>> {
+        self.batch.as_ref().map(|(_, keys, _)| keys.get(self.at))
+    }
+
+    /// The columns of the row that are not of the key, as bytes.
+    fn row(&self) -> Option<&[u8]> {
+        self.batch.as_ref().map(|(_, _, rows)| rows.get(self.at))
+    }
+
+    /// Takes the row; returns its place among the sources.
+    fn pick(&mut self) -> (usize, usize) {
+        self.at += 1;
+        (self.source, self.at - 1)
+    }
+}

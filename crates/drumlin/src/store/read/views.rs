@@ -1,0 +1,115 @@
+//! Reads versions of tables.
+
+use std::sync::Arc;
+
+use crate::store::Store;
+use crate::store::parts::Pin;
+use super::resolve::AsOf;
+use super::resolve::resolve;
+use super::resolve::table_at;
+use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
+use crate::block::MissingBlock;
+use crate::catalog::{Path, State};
+use crate::table::{ReadAs, Renew, Scan, ScanOptions, Table, View, ViewPoint, read_history};
+
+/// How often a read is started again because another process has reclaimed blocks.
+pub(in crate::store) const ATTEMPTS: usize = 5;
+
+/// What to read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Which version. Default: the newest.
+    pub as_of: AsOf,
+    /// Which columns and rows.
+    pub scan: ScanOptions,
+}
+
+impl Store {
+    /// Reads what `view` shows, in the columns of `read_as` if they are not the table's own; if blocks are gone, `renew` finds
+    /// it again.
+    pub(in crate::store) fn scan_view(
+        &self,
+        view: View,
+        read_as: Option<&ReadAs>,
+        options: &ScanOptions,
+        renew: Option<Renew>,
+    ) -> Result<Scan> {
+        Scan::new(self.reader().clone(), self.env().pool.clone(), view, read_as, options, renew)
+    }
+
+    /// How reads continue if another process reclaims their blocks.
+    pub(in crate::store) fn renewal(&self) -> Option<Renew> {
+        if self.reader().missing() != MissingBlock::Reclaimed {
+            return None;
+        }
+        // This must not keep the store open.
+        let store = self.own();
+        Some(Arc::new(move |view: &View| {
+            store.refresh()?;
+            let found = store.find_again(view)?;
+            match Arc::ptr_eq(&found.table, &view.table) || found.table == view.table {
+                true => Err(Error::corrupt("a block is missing that was never released")),
+                false => Ok(found),
+            }
+        }))
+    }
+
+    /// What a view shows, in the newest state known; `SnapshotExpired` if it is gone.
+    pub(in crate::store) fn find_again(&self, view: &View) -> Result<View> {
+        let (state, pin) = self.pinned_state()?;
+        let table = state.table(view.table.id)?.ok_or_else(|| view.gone())?;
+        self.view_at_point(&table, &view.point(), &state, &pin)
+    }
+
+    /// What a view of `table` showed that was described by `point`; `SnapshotExpired` if it is gone.
+    pub(in crate::store) fn view_at_point(
+        &self,
+        table: &Arc<Table>,
+        point: &ViewPoint,
+        state: &State,
+        pin: &Arc<Pin>,
+    ) -> Result<View> {
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        if let Some(time) = point.time {
+            let found = self.view_at(table, time, state.seq).map_err(|e| match e.kind() {
+                ErrorKind::NotFound => Error::snapshot_expired(e.message()),
+                _ => e,
+            })?;
+            return Ok(View { pin, ..found });
+        }
+        Ok(View { read_point: point.read_point_in(table, state.seq)?, table: table.clone(), time: None, pin })
+    }
+
+    /// What `as_of` shows in `state` of the table at `path`.
+    pub(in crate::store) fn view_of(&self, state: &State, pin: &Arc<Pin>, path: &str, as_of: &AsOf) -> Result<View> {
+        let path = Path::new(path)?;
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        match as_of {
+            // Else no commit is later.
+            AsOf::Time(time) if *time < state.time => {
+                let found = self.view_at(&table_at(state, &path)?, *time, state.seq);
+                Ok(View { pin, ..found.map_err(|e| e.context(format!("'{path}'")))? })
+            }
+            _ => {
+                let (table, read_point) = resolve(state, &path, as_of)?;
+                Ok(View { table, read_point, time: None, pin })
+            }
+        }
+    }
+
+    /// What a table showed at a time.
+    fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
+        View::at(table, time, seq, |history| read_history(&self.reader(), &self.env().pool, table, history))
+    }
+
+    /// Runs a read that has returned nothing yet; again, on what others have committed, if blocks are gone.
+    pub(in crate::store) fn while_reclaimed<T>(&self, mut read: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..ATTEMPTS {
+            match read() {
+                Err(e) if e.kind() == ErrorKind::SnapshotExpired => drop(self.refresh()?),
+                done => return done,
+            }
+        }
+        read()
+    }
+}

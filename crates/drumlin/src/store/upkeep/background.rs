@@ -1,0 +1,58 @@
+//! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
+//! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
+//! much once more.
+
+use crate::store::Store;
+use crate::base::{Result, WarningKind, caught, waiting};
+
+/// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
+/// more KiB each.
+const CHANGED_TABLES_MAX: usize = 50_000;
+
+impl Store {
+    /// Starts a checkpoint if one is due and none is running.
+    pub(in crate::store) fn checkpoint_if_due(&self) {
+        let (bytes, options) = (self.commits().log().bytes(), self.options());
+        let bound = options.checkpoint_log_bytes;
+        let newest = self.commits().newest();
+        let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
+        let changed = newest.state().open_tables_len().saturating_sub(self.upkeep().tables_kept());
+        let rows = due(newest.memtable_bytes(), options.memtable_bytes);
+        if !due(bytes, bound) && !rows && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
+            return;
+        }
+        if !self.upkeep().background().begin(bytes) {
+            return;
+        }
+        let store = self.own();
+        let work = move || {
+            let cancel = store.upkeep().background().cancel();
+            let done = waiting::with_stop(cancel, || caught(|| store.automatic_checkpoint(cancel)));
+            store.end_checkpoint(done);
+        };
+        if let Err(e) = self.env().threads.spawn("drumlin-checkpoint", Box::new(work)) {
+            self.end_checkpoint(Err(e));
+        }
+    }
+
+    fn end_checkpoint(&self, done: Result<Vec<String>>) {
+        let retry_at = self.commits().log().bytes() + self.options().checkpoint_log_bytes;
+        let open = self.context().check_open().is_ok();
+        if let Some(failed) = self.upkeep().background().end(done, open, retry_at) {
+            let say = || format!("{}: an automatic checkpoint: {failed}", self.uri());
+            self.env().warn.say(WarningKind::CheckpointFailed, say);
+        }
+    }
+
+    /// Returns the error of a failed automatic checkpoint, once, if the log is far beyond its bound.
+    pub(in crate::store) fn check_upkeep(&self) -> Result<()> {
+        let bound = self.options().checkpoint_log_bytes;
+        self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)
+    }
+}
+
+/// Waits for the automatic checkpoint that is running, if there is one.
+pub fn wait_for_checkpoint(store: &Store) {
+    // It cannot be stopped.
+    let _ = store.upkeep().background().wait();
+}

@@ -1,0 +1,69 @@
+//! What a checkpoint may do, and what it did.
+
+use std::fmt;
+
+use crate::base::Task;
+use crate::table::PlanOptions;
+
+/// What a checkpoint may do.
+#[derive(Clone, Default)]
+pub struct CheckpointOptions {
+    /// The vacuum plan.
+    pub plan: PlanOptions,
+    /// Progress in row groups read, and cancelling.
+    pub task: Task,
+}
+
+/// What a checkpoint did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// Tables with rewritten row groups.
+    pub tables: u64,
+    /// Row groups of all tables before the checkpoint.
+    pub groups_before: u64,
+    /// Row groups of all tables after the checkpoint.
+    pub groups_after: u64,
+    /// Rows removed because no version needed them.
+    pub rows_removed: u64,
+    /// Row groups copied out of blocks that were mostly dead, or out of many small ones.
+    pub groups_moved: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Rows written by key that became row groups.
+    pub rows_flushed: u64,
+    /// Versions removed by retention.
+    pub versions_expired: u64,
+    /// Windows that were void because others changed their row groups during the checkpoint.
+    pub windows_void: u64,
+    /// Windows and blocks that could not be rewritten and were left as they are: the table or block, and why.
+    pub failures: Vec<String>,
+}
+
+impl CheckpointReport {
+    /// Whether a commit was made that changed tables.
+    pub(in crate::store) fn did_anything(&self) -> bool {
+        self.versions_expired > 0 || self.rows_flushed > 0 || self.tables > 0 || self.groups_moved > 0
+    }
+}
+
+impl fmt::Display for CheckpointReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} row groups -> {}; {} rows flushed, {} tables rewritten, {} rows removed, {} row groups repacked, \
+             {} bytes written, {} versions expired",
+            self.groups_before,
+            self.groups_after,
+            self.rows_flushed,
+            self.tables,
+            self.rows_removed,
+            self.groups_moved,
+            self.bytes_written,
+            self.versions_expired
+        )?;
+        match self.failures.len() {
+            0 => Ok(()),
+            n => write!(f, "; {n} windows left as they are: {}", self.failures[0]),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row groups
+//! (see keyed_bulk.rs).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::by_key::ByKey;
+use super::by_key::Gathered;
+use super::by_key::RowsReport;
+use super::by_key::check_schema;
+use super::by_key::dedup_keys;
+use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::in_groups::in_memory;
+use crate::store::parts::Proposal;
+use crate::store::parts::Work;
+use crate::store::read::resolve::table_at;
+use crate::store::nouns::transaction::Open;
+use crate::store::Frame;
+use crate::store::Store;
+use crate::store::WriteOptions;
+use crate::base::{Cancel, Error, Pool, Result};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::memtable::Keys;
+use crate::segment::join_batches;
+use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, Table, TableCodec, batch_bytes};
+
+/// What rows of a frame must be to be brought into a table.
+#[derive(Default)]
+pub(in crate::store) struct Demands {
+    pub checks: Checks,
+    /// Of what the columns that it lacks are filled in.
+    pub fill: Option<StoredSchema>,
+}
+
+/// The batches of a frame in the table's schema.
+fn conformed<'a>(
+    what: ByKey,
+    codec: Arc<TableCodec>,
+    schema: SchemaRef,
+    demands: Demands,
+    frame: Frame<'a>,
+    path: &Path,
+    pool: &Pool,
+) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
+    let table = format!("'{path}'");
+    let mut conform = Conform::new(schema.clone()).named(&table).filling(demands.fill).checking(demands.checks);
+    frame.into_batches(pool, &table).map(move |batch| match what {
+        ByKey::Delete => {
+            let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
+            keys.map_err(|e| e.context(&table))
+        }
+        _ => conform.batch(&batch?),
+    })
+}
+
+impl<'a> Gathered<'a> {
+    /// Whole rows, none of which are pulled yet.
+    pub fn of_rows(codec: Arc<TableCodec>, demands: Demands, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
+        let schema = codec.schema().clone();
+        let checks = demands.checks.clone();
+        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), demands, frame, path, pool);
+        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: Some(checks) }
+    }
+}
+
+impl Store {
+    /// Writes rows by key, or deletes keys.
+    pub(in crate::store) fn write_by_key(
+        &self,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'_>,
+        options: &WriteOptions,
+    ) -> Result<RowsReport> {
+        self.refresh_if_shared()?;
+        self.wait_for_room()?;
+        let base = self.state()?;
+        let gathered = self.gather(&base, what, path, frame, options)?;
+        // A note is kept with a version, and so is a schema; rows written without row groups make none.
+        if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
+            return self.write_many_by_key(what, path, gathered, options);
+        }
+        let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
+        if rows == 0 {
+            return Ok(RowsReport { seq: Some(base.seq), rows, version: None });
+        }
+        let few = SmallWrite::new(what, &gathered)?;
+        let (after, ()) = self.prepare_and_commit(|base| {
+            let (footprint, effect) = self.small_write(what, &base, path, &few, &options.task.cancel)?;
+            let build = move |_: &State| Ok(vec![effect.clone()]);
+            Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
+        })?;
+        Ok(RowsReport { seq: Some(after.seq), rows, version: None })
+    }
+
+    /// The same in a transaction. Returns how many rows.
+    pub(in crate::store) fn write_by_key_in(
+        &self,
+        open: &mut Open,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'_>,
+        options: &WriteOptions,
+    ) -> Result<u64> {
+        let state = open.draft.state();
+        let gathered = self.gather(state, what, path, frame, options)?;
+        let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
+        if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() {
+            if rows > 0 {
+                let few = SmallWrite::new(what, &gathered)?;
+                let (footprint, effect) = self.small_write(what, state, path, &few, &options.task.cancel)?;
+                open.apply(footprint, vec![effect], None)?;
+            }
+            return Ok(rows);
+        }
+        let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };
+        open.with_rows_in_groups(self, &waiting, InMemory::All, |open| {
+            let bulk = self.prepare_bulk(what, open.draft.state(), path, gathered, options)?;
+            open.apply(bulk.footprint, bulk.effects, Some(bulk.writer))?;
+            Ok(bulk.rows)
+        })
+    }
+
+    /// Pulls batches from a frame until it is known whether it is large.
+    pub(in crate::store) fn gather<'a>(
+        &self,
+        state: &State,
+        what: ByKey,
+        path: &Path,
+        frame: Frame<'a>,
+        options: &WriteOptions,
+    ) -> Result<Gathered<'a>> {
+        let table = &table_at(state, path)?;
+        let named = |e: Error| e.context(format!("'{path}'"));
+        let mut codec = table.codec().map_err(named)?;
+        let (mut evolved, mut demands) = (None, Demands::default());
+        if what != ByKey::Delete {
+            let new = table.evolved(frame.schema(), options.schema).map_err(named)?;
+            if let Some(schema) = new.as_ref().or(table.schema()) {
+                demands.checks = schema.bound_checks()?;
+            }
+            if options.schema == SchemaMode::Evolve {
+                demands.fill = new.as_ref().or(table.schema()).cloned();
+            }
+            if let Some(new) = new {
+                let own = codec.schema().clone();
+                codec = Arc::new(TableCodec::new(&new.0, table.order())?);
+                evolved = Some((own, new));
+            }
+        }
+        let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
+        let checks = (what != ByKey::Delete).then(|| demands.checks.clone());
+        let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.env().pool);
+        let (mut drawn, mut bytes) = (Vec::new(), 0);
+        while bytes <= self.options().row_write_bytes {
+            options.task.cancel.check()?;
+            match batches.next() {
+                Some(batch) => {
+                    let batch = batch?;
+                    bytes += batch_bytes(&batch);
+                    drawn.extend((batch.num_rows() > 0).then_some(batch));
+                }
+                None => return Ok(Gathered { codec, schema, drawn, rest: None, evolved, checks }),
+            }
+        }
+        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)), evolved, checks })
+    }
+
+    /// The effect that writes a few rows to the table at `path`, as it is in `state`.
+    pub(in crate::store) fn small_write(
+        &self,
+        what: ByKey,
+        state: &State,
+        path: &Path,
+        few: &SmallWrite,
+        cancel: &Cancel,
+    ) -> Result<(Footprint, Effect)> {
+        let table = &table_at(state, path)?;
+        check_schema(table, path, few.codec.schema(), few.checks.as_ref())?;
+        let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+        if what == ByKey::Insert {
+            self.refuse_present(state, table, &few.codec, &few.keys, path, cancel)?;
+            footprint = footprint.with(Read::Keys(table.id, few.keys.clone()));
+        }
+        Ok((footprint, few.effect(table)))
+    }
+
+    /// Waits for a checkpoint if the rows that wait for one take far too much memory.
+    fn wait_for_room(&self) -> Result<()> {
+        const TIMES: u64 = 4;
+        let bound = self.options().memtable_bytes.saturating_mul(TIMES);
+        let over = || bound > 0 && self.commits().newest().memtable_bytes() > bound;
+        if over() && self.is_handle() {
+            // The checkpoint that is due waits for what holds this.
+            self.upkeep().check_outside()?;
+            self.checkpoint_if_due();
+            self.upkeep().background().wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// A small write: rows or keys to be written.
+pub(in crate::store) struct SmallWrite {
+    codec: Arc<TableCodec>,
+    /// Without duplicates.
+    keys: Arc<Keys>,
+    change: RowsChange,
+    checks: Option<Checks>,
+}
+
+impl SmallWrite {
+    /// Of what was gathered.
+    pub fn new(what: ByKey, gathered: &Gathered<'_>) -> Result<Self> {
+        let codec = gathered.codec.clone();
+        let batch = join_batches(&gathered.schema, &gathered.drawn)?;
+        let (batch, keys) = dedup_keys(what, &codec, batch)?;
+        let change = match what {
+            ByKey::Delete => RowsChange::new(&codec, None, Some(&batch))?,
+            _ => RowsChange::new(&codec, Some(&batch), None)?,
+        };
+        Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
+    }
+
+    fn effect(&self, table: &Table) -> Effect {
+        Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
+    }
+}

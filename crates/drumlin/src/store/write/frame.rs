@@ -1,0 +1,149 @@
+//! Writes and appends frames (see write_frames.rs for how), and creates tables.
+
+use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
+use arrow::datatypes::SchemaRef;
+
+use crate::base::{Error, Pool, Result, Task};
+use crate::catalog::{Effect, Path, State};
+use crate::filter::column_meant;
+use crate::segment::Compression;
+use crate::table::{
+    SchemaMode, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
+    compressed_as, sorted_schema,
+};
+
+/// Rows to be written: a schema, and batches that have it.
+///
+/// Arrays that another library made are checked when they are pulled, before anything else looks at them.
+pub struct Frame<'a> {
+    schema: SchemaRef,
+    rows: Source<'a>,
+}
+
+/// Where rows come from.
+enum Source<'a> {
+    /// Made by this process's Arrow, which checks them.
+    Checked(Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>),
+    /// Received over the C interface, in memory of another library: structs with the schema's fields.
+    Foreign(Box<dyn Iterator<Item = Result<ArrayData>> + 'a>),
+}
+
+impl<'a> Frame<'a> {
+    /// A frame from batches as they come; they are pulled once, on the calling thread.
+    pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
+        Self { schema, rows: Source::Checked(Box::new(batches)) }
+    }
+
+    /// A frame from arrays that another library made, as they come over Arrow's C interface: structs with the fields of
+    /// `schema`, each a batch. Arrays that break Arrow's rules are refused with `InvalidArgument`.
+    pub fn from_foreign(schema: SchemaRef, rows: impl Iterator<Item = Result<ArrayData>> + 'a) -> Self {
+        Self { schema, rows: Source::Foreign(Box::new(rows)) }
+    }
+
+    /// The same frame, its arrays checked fully before use, as those that came over the C interface must be.
+    #[must_use]
+    pub fn foreign(self) -> Self {
+        let Source::Checked(batches) = self.rows else { return self };
+        let rows = batches.map(|batch| Ok(StructArray::from(batch?).into_data()));
+        Self { schema: self.schema, rows: Source::Foreign(Box::new(rows)) }
+    }
+
+    /// A frame from an Arrow stream.
+    pub fn from_reader(reader: impl RecordBatchReader + 'a) -> Self {
+        Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
+    }
+
+    /// The batches, with every value checked; errors name `table`.
+    pub(in crate::store) fn into_batches(self, pool: &Pool, table: &str) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
+        match self.rows {
+            Source::Checked(batches) => batches,
+            Source::Foreign(rows) => {
+                let (pool, schema, table) = (pool.clone(), self.schema, table.to_owned());
+                let parts = rows.map(move |rows| Ok(checked_parts(pool.clone(), schema.clone(), rows?)));
+                Box::new(parts.flat_map(move |parts| {
+                    let (parts, failed) = match parts {
+                        Ok(parts) => (Some(parts), None),
+                        Err(e) => (None, Some(Err(e))),
+                    };
+                    let table = table.clone();
+                    let named = move |part: Result<RecordBatch>| part.map_err(|e| e.context(&table));
+                    parts.into_iter().flatten().map(named).chain(failed)
+                }))
+            }
+        }
+    }
+
+    /// The schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+impl From<RecordBatch> for Frame<'_> {
+    fn from(batch: RecordBatch) -> Self {
+        Self::new(batch.schema(), std::iter::once(Ok(batch)))
+    }
+}
+
+/// The properties of a new table.
+#[derive(Clone, Debug, Default)]
+pub struct TableOptions {
+    /// Columns by which rows are ordered when read. Default: none, rows keep insertion order.
+    pub sort: Vec<String>,
+    /// The key: columns in which no two rows are equal, and by which rows are ordered when read. Not together with
+    /// `sort`. Default: none.
+    pub key: Vec<String>,
+    /// How its rows are compressed. Default: that of the store.
+    pub compression: Option<Compression>,
+}
+
+/// How rows are written.
+#[derive(Clone, Default)]
+pub struct WriteOptions {
+    /// A note kept with the version, as JSON text. Default: none.
+    pub metadata: Option<String>,
+    /// The sort order, if the table is new; must be the table's own if it is not. Default: the table's own, or none.
+    pub sort: Option<Vec<String>>,
+    /// Which columns rows may have that are brought into a table. A write that replaces all rows brings its own in any case.
+    /// Default: those of the table.
+    pub schema: SchemaMode,
+    /// How the rows are compressed that a write brings which replaces all rows, and later ones of the table. Default: that of the table
+    /// or, of a new one, of the store.
+    pub compression: Option<Compression>,
+    /// Progress in row groups, and cancellation.
+    pub task: Task,
+}
+
+/// The effects that create an empty table.
+pub(in crate::store) fn create_table(
+    path: Path,
+    schema: &SchemaRef,
+    mut options: TableOptions,
+    default: Option<Compression>,
+) -> Result<impl FnMut(&State) -> Result<Vec<Effect>> + use<>> {
+    let keyed = !options.key.is_empty();
+    for name in options.key.iter_mut().chain(&mut options.sort) {
+        *name = column_meant(name, schema).to_owned();
+    }
+    if keyed {
+        if !options.sort.is_empty() {
+            return Err(Error::invalid("give a key or a sort order, not both; rows are ordered by the key"));
+        }
+        check_key(&options.key, schema)?;
+        // Checks that its rows can be held in memory.
+        TableCodec::new(schema, &options.key)?.check()?;
+        options.sort = options.key;
+    }
+    let schema = compressed_as(schema, options.compression, default);
+    let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
+    check_sort(&options.sort, &schema.0)?;
+    Ok(move |state: &State| {
+        if state.table_id_at(&path).is_some() {
+            return Err(Error::already_exists(format!("'{path}' holds a table")));
+        }
+        let table = state.next_table();
+        let change = TableChange { schema: Some(schema.clone()), ..TableChange::new(VersionKind::Create) };
+        let spec = TableSpec { sort: options.sort.clone(), keyed };
+        Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
+    })
+}
