@@ -12,8 +12,7 @@ use arrow::datatypes::{
 };
 use arrow::row::{RowConverter, SortField};
 
-use super::codes::picked;
-use super::codes::plain_floats;
+use super::codes::{picked, plain_floats};
 use super::plan::scale_of;
 use crate::base::Result;
 use crate::filter::{float_key, key_float, narrow_integers};

@@ -10,8 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
 
-use super::codes::Codes;
-use super::codes::expanded;
+use super::codes::{Codes, expanded};
 use crate::base::{Error, Result};
 use crate::filter::narrow_integers;
 

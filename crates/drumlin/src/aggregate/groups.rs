@@ -8,9 +8,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::row::{RowConverter, SortField};
 
-use super::codes::Codes;
-use super::codes::Combinations;
-use super::codes::picked;
+use super::codes::{Codes, Combinations, picked};
 use super::keys;
 use super::keys::Keys;
 use super::plan::Grouping;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::bucket::Buckets;
-use super::bucket::Every;
+use super::bucket::{Buckets, Every};
 use crate::base::{Error, Result};
 use crate::filter::{BoundExpression, Expression, column_meant, find_column};
 

@@ -5,10 +5,7 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::take;
 
-use super::best::BestNumber;
-use super::best::Kind;
-use super::best::doubles;
-use super::best::keys_of;
+use super::best::{BestNumber, Kind, doubles, keys_of};
 use super::exact::ExactSum;
 use super::state::State;
 use crate::base::Result;

@@ -9,29 +9,13 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal32Type, Decimal128Type, Int32Type, Int64Type, UInt64Type};
 
-use super::best::BestNumber;
-use super::best::Bytes;
-use super::best::Kind;
-use super::best::NOWHERE;
-use super::best::add_best;
-use super::best::add_numbers;
-use super::best::doubles;
-use super::best::each;
-use super::best::from_bytes;
-use super::best::from_keys;
-use super::best::has_keys;
-use super::best::in_bytes;
-use super::best::offer;
-use super::codes::Codes;
-use super::codes::Combinations;
-use super::codes::expanded;
-use super::codes::plain_double;
-use super::exact::ExactSum;
-use super::exact::WideSum;
-use super::exact::variance;
-use super::plan::Bound;
-use super::plan::Function;
-use super::plan::scale_of;
+use super::best::{
+    BestNumber, Bytes, Kind, NOWHERE, add_best, add_numbers, doubles, each, from_bytes, from_keys, has_keys, in_bytes,
+    offer,
+};
+use super::codes::{Codes, Combinations, expanded, plain_double};
+use super::exact::{ExactSum, WideSum, variance};
+use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result};
 use crate::filter::narrow_integers;
 

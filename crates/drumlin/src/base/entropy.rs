@@ -2,8 +2,7 @@
 
 use parking_lot::Mutex;
 
-use super::Error;
-use super::Result;
+use super::{Error, Result};
 
 /// A source of random numbers.
 pub trait Entropy: Send + Sync {

@@ -2,17 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Clock;
-use super::Entropy;
-use super::Metrics;
-use super::OsEntropy;
-use super::OsThreads;
-use super::Pool;
-use super::Result;
-use super::SystemClock;
-use super::Threads;
-use super::Timestamp;
-use super::Warn;
+use super::{Clock, Entropy, Metrics, OsEntropy, OsThreads, Pool, Result, SystemClock, Threads, Timestamp, Warn};
 
 /// Clock, entropy, CPU pool and threads of a store, and where it reports what it does.
 #[derive(Clone)]

@@ -5,8 +5,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::Error;
-use super::Result;
+use super::{Error, Result};
 
 /// Runs `work`; a panic becomes an error of kind `Internal`. After a panic, what `work` was changing must not be used.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use super::Env;
-use super::Result;
-use super::waiting;
+use super::{Env, Result, waiting};
 
 /// The first pause is at most this long.
 const FIRST_MICROS: u64 = 50_000;

@@ -10,11 +10,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use rayon::prelude::*;
 
-use super::waiting;
 use super::waiting::Context;
-use super::Error;
-use super::Result;
-use super::caught;
+use super::{Error, Result, caught, waiting};
 
 /// More threads than this are taken for a mistake.
 pub const THREADS_MAX: usize = 1024;

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Clock;
-use super::Error;
-use super::Result;
-use super::Timestamp;
+use super::{Clock, Error, Result, Timestamp};
 
 /// What a long operation has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use std::thread::ThreadId;
 
-use super::Error;
-use super::Result;
+use super::{Error, Result};
 
 /// Starts threads.
 pub trait Threads: Send + Sync {

@@ -16,10 +16,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::Cancel;
-use super::Clock;
-use super::Error;
-use super::Result;
+use super::{Cancel, Clock, Error, Result};
 
 /// The time between two looks at whether to stop.
 const STEP: Duration = Duration::from_millis(50);

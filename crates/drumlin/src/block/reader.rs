@@ -8,18 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::cache::BlockCache;
-use super::cache::Cached;
-use super::row_group::EncodedRowGroup;
-use super::row_group::row_group;
-use super::row_group::salvaged_row_group;
-use super::row_group::take_apart;
-use super::row_group::verify_filter;
-use super::row_group::verify_segment;
-use super::Address;
-use super::CacheStat;
-use super::Column;
-use super::Directory;
+use super::cache::{BlockCache, Cached};
+use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
+use super::{Address, CacheStat, Column, Directory};
 use crate::base::{BlockId, Error, ErrorKind, Metrics, Pool, Result};
 use crate::storage::{Storage, names};
 

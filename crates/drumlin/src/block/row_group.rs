@@ -3,10 +3,7 @@
 
 use bytes::Bytes;
 
-use super::directory::Address;
-use super::directory::Column;
-use super::directory::Directory;
-use super::directory::KeyFilter;
+use super::directory::{Address, Column, Directory, KeyFilter};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, checksum_at};
 use crate::segment::Segment;

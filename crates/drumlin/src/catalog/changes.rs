@@ -1,10 +1,6 @@
 //! Results of operations on nodes: what each node was and became, and why.
 
-use super::Cause;
-use super::NodeEffect;
-use super::NodeEffects;
-use super::NodeInfo;
-use super::Tree;
+use super::{Cause, NodeEffect, NodeEffects, NodeInfo, Tree};
 
 /// What an operation did to one node, and the changes that followed from it.
 #[derive(Clone, Debug, Default, PartialEq)]

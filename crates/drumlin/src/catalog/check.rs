@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Inline;
-use super::Ledger;
-use super::State;
-use super::Totals;
+use super::{Inline, Ledger, State, Totals};
 use crate::base::{BlockId, Error, Result, SessionId, TableId};
 
 /// How many tables are decoded to check a store when it is opened.

@@ -24,13 +24,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::state::SmallState;
-use super::stored::Builder;
-use super::stored::Writer;
-use super::FEATURES_KNOWN;
-use super::Holds;
-use super::Packed;
-use super::State;
-use super::Tables;
+use super::stored::{Builder, Writer};
+use super::{FEATURES_KNOWN, Holds, Packed, State, Tables};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::storage::names;

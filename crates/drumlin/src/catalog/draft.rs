@@ -6,24 +6,10 @@ use super::nodes::Mark;
 use super::tree::refuse_tables;
 use super::walk::each_below;
 use super::watches::broken;
-use super::Cause;
-use super::Change;
-use super::Changes;
-use super::Condition;
-use super::Effect;
-use super::Keep;
-use super::Node;
-use super::NodeEffect;
-use super::NodeEffects;
-use super::NodeReader;
-use super::Path;
-use super::Pattern;
-use super::Payload;
-use super::State;
-use super::TransactionRecord;
-use super::Tree;
-use super::carry_over;
-use super::check_path;
+use super::{
+    Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
+    State, TransactionRecord, Tree, carry_over, check_path,
+};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
 

@@ -4,13 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::HoldKind;
-use super::Inline;
-use super::NodeEffects;
-use super::Path;
-use super::Projection;
-use super::Retention;
-use super::TriggerFilter;
+use super::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::table::{

@@ -3,18 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Action;
-use super::Cause;
-use super::Effect;
-use super::Keep;
-use super::NodeEffect;
-use super::NodeEffects;
-use super::NodeInfo;
-use super::Path;
-use super::Payload;
-use super::State;
-use super::TransactionRecord;
-use super::Tree;
+use super::{
+    Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, TransactionRecord, Tree,
+};
 use crate::base::{Error, Result, Seq, TableId};
 use crate::table::VersionKind;
 

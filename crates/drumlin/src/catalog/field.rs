@@ -6,11 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::path::name_of;
-use super::payload::Content;
-use super::payload::PayloadWriter;
-use super::payload::Value;
-use super::Payload;
-use super::Small;
+use super::payload::{Content, PayloadWriter, Value};
+use super::{Payload, Small};
 use crate::base::{Error, Result};
 
 /// A field of a node.

@@ -3,11 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Effect;
-use super::NodeEffect;
-use super::Path;
-use super::Pattern;
-use super::State;
+use super::{Effect, NodeEffect, Path, Pattern, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId};
 use crate::memtable::Keys;

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
-use super::Path;
+use super::{Condition, Path};
 use crate::base::{Error, Result, json_text};
 
 /// What must hold for a node to live: each condition, for the node at the condition's path.

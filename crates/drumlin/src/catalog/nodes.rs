@@ -15,8 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::path::check_path;
-use super::Keep;
-use super::Payload;
+use super::{Keep, Payload};
 use crate::base::{Error, Result, read_varint, write_varint};
 
 /// Why a node was deleted.

@@ -5,16 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::compare::Compare;
-use super::compare::holds_of_field;
-use super::compare::holds_of_number;
-use super::glob::Glob;
-use super::glob::NameRegex;
-use super::path::check_path;
-use super::path::name_of;
-use super::NodeInfo;
-use super::Path;
-use super::Payload;
+use super::compare::{Compare, holds_of_field, holds_of_number};
+use super::glob::{Glob, NameRegex};
+use super::path::{check_path, name_of};
+use super::{NodeInfo, Path, Payload};
 use crate::base::{Error, Result};
 
 /// One part of a pattern.

@@ -9,20 +9,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::field::Field;
-use super::field::KeyWriter;
-use super::field::read_key;
+use super::field::{Field, KeyWriter, read_key};
 use super::map::Map;
 use super::pattern::Matcher;
-use super::payload::Content;
-use super::payload::PayloadWriter;
-use super::small::Probe;
-use super::small::Small;
-use super::Node;
-use super::Path;
-use super::Pattern;
-use super::Payload;
-use super::Tree;
+use super::payload::{Content, PayloadWriter};
+use super::small::{Probe, Small};
+use super::{Node, Path, Pattern, Payload, Tree};
 use crate::base::{Error, Pool, Result};
 
 /// A projection by fields: each node that matches and carries a payload gives one entry, unless it lacks a field.

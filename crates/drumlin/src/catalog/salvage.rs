@@ -9,14 +9,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::Effect;
-use super::Ledger;
-use super::Path;
-use super::Sessions;
-use super::Snapshot;
-use super::State;
-use super::Tables;
-use super::TransactionRecord;
+use super::{Effect, Ledger, Path, Sessions, Snapshot, State, Tables, TransactionRecord};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::{PinnedVersion, Table};
 

@@ -18,20 +18,9 @@ use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
 use super::watches::Watches;
-use super::Holds;
-use super::Keep;
-use super::Ledger;
-use super::Node;
-use super::Path;
-use super::Pattern;
-use super::Retention;
-use super::Rule;
-use super::Sessions;
-use super::Tables;
-use super::Totals;
-use super::Tree;
-use super::Trigger;
-use super::Views;
+use super::{
+    Holds, Keep, Ledger, Node, Path, Pattern, Retention, Rule, Sessions, Tables, Totals, Tree, Trigger, Views,
+};
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::Table;
 

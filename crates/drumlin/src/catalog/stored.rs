@@ -7,14 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::map::Map;
 use super::path::check_path;
-use super::tree::Branch;
-use super::tree::Extra;
-use super::tree::Name;
-use super::Keep;
-use super::Node;
-use super::Payload;
-use super::Retention;
-use super::Tree;
+use super::tree::{Branch, Extra, Name};
+use super::{Keep, Node, Payload, Retention, Tree};
 use crate::base::{Error, Result, Seq, TableId};
 
 /// One node, borrowed from the bytes read.

@@ -5,14 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::walk::each_below;
-use super::Draft;
-use super::Effect;
-use super::Keep;
-use super::Node;
-use super::Path;
-use super::Payload;
-use super::Retention;
-use super::State;
+use super::{Draft, Effect, Keep, Node, Path, Payload, Retention, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId, Version};
 use crate::table::{StoredSchema, TableChange, VersionKind};

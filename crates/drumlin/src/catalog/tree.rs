@@ -7,14 +7,8 @@
 use triomphe::Arc;
 
 use super::map::Map;
-use super::small::Probe;
-use super::small::Small;
-use super::Condition;
-use super::Keep;
-use super::NodeInfo;
-use super::Path;
-use super::Payload;
-use super::Retention;
+use super::small::{Probe, Small};
+use super::{Condition, Keep, NodeInfo, Path, Payload, Retention};
 use crate::base::{Error, Result, Seq, TableId};
 
 /// A node's name.

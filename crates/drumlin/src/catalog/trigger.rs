@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NodeInfo;
-use super::Pattern;
+use super::{NodeInfo, Pattern};
 use crate::base::{Error, Result, Seq, SessionId};
 
 /// The kind of an event on a node.

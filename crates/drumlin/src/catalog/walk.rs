@@ -1,15 +1,9 @@
 //! Walking the tree: finds what matches a pattern, and what differs between two states of it.
 
-use super::map::Iter;
-use super::map::Map;
-use super::pattern::Part;
-use super::pattern::Positions;
-use super::tree::Name;
-use super::tree::child;
-use super::Node;
-use super::Path;
-use super::Pattern;
-use super::Tree;
+use super::map::{Iter, Map};
+use super::pattern::{Part, Positions};
+use super::tree::{Name, child};
+use super::{Node, Path, Pattern, Tree};
 
 /// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob as
 /// much as there are names with its prefix.

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use super::map::Map;
 use super::walk::each_below;
-use super::Condition;
-use super::Keep;
-use super::Node;
-use super::Path;
-use super::Tree;
+use super::{Condition, Keep, Node, Path, Tree};
 
 /// Which node watches which path: pairs of the path that a condition is on, and the node that depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]

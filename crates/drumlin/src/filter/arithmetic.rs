@@ -18,15 +18,9 @@ use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
 
 use super::column;
 use super::kind::Kind;
-use super::number::compare_int_float;
-use super::number::compare_scaled;
-use super::number::float_key;
-use super::number::power_of_ten;
-use super::number::to_float;
-use super::plan::Test;
-use super::plan::Value;
-use super::syntax::ArithmeticOp;
-use super::syntax::CompareOp;
+use super::number::{compare_int_float, compare_scaled, float_key, power_of_ten, to_float};
+use super::plan::{Test, Value};
+use super::syntax::{ArithmeticOp, CompareOp};
 use crate::base::{Error, Result};
 use crate::segment::compare_floats;
 

@@ -5,18 +5,10 @@
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
 use super::expression::Source;
-use super::kind::Kind;
-use super::kind::Placed;
-use super::kind::compare_literals;
+use super::kind::{Kind, Placed, compare_literals};
 use super::names;
-use super::plan::Column;
-use super::plan::Node;
-use super::plan::Pattern;
-use super::plan::Test;
-use super::plan::Value;
-use super::syntax::CompareOp;
-use super::syntax::Expr;
-use super::syntax::Literal;
+use super::plan::{Column, Node, Pattern, Test, Value};
+use super::syntax::{CompareOp, Expr, Literal};
 use crate::base::{Error, Result};
 
 /// Binds a predicate.

@@ -13,14 +13,10 @@ use arrow::datatypes::*;
 
 use super::kind::Kind;
 use super::names::written;
-use super::number::float_key;
-use super::number::key_float;
-use super::plan::Column;
-use super::plan::Pattern;
-use super::plan::Test;
+use super::number::{float_key, key_float};
+use super::plan::{Column, Pattern, Test};
 use super::syntax::CompareOp;
-use super::truth::compare;
-use super::truth::constant;
+use super::truth::{compare, constant};
 use crate::base::{Error, Result};
 
 /// Runs the body with the array as one of a type whose native value is an integer.

@@ -7,15 +7,11 @@ use arrow::compute::kernels::boolean;
 use arrow::compute::{cast, is_null};
 use arrow::datatypes::DataType;
 
-use super::arithmetic;
 use super::arithmetic::Operand;
-use super::column;
 use super::kind::Kind;
-use super::plan::Node;
-use super::plan::Value;
-use super::truth::compare;
-use super::truth::constant;
-use super::truth::is_truth;
+use super::plan::{Node, Value};
+use super::truth::{compare, constant, is_truth};
+use super::{arithmetic, column};
 use crate::base::Result;
 
 /// Evaluates a predicate on every row.

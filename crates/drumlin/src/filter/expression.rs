@@ -13,18 +13,11 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::*;
 
-use super::arithmetic;
 use super::arithmetic::Operand;
-use super::column;
-use super::evaluate;
-use super::kind::Kind;
-use super::kind::Placed;
-use super::number::Number;
-use super::number::key_float;
-use super::number::power_of_ten;
-use super::plan::Column;
-use super::plan::Node;
-use super::plan::Value;
+use super::kind::{Kind, Placed};
+use super::number::{Number, key_float, power_of_ten};
+use super::plan::{Column, Node, Value};
+use super::{arithmetic, column, evaluate};
 use crate::base::{Error, Result};
 
 /// What gives the values of one column.

@@ -7,13 +7,9 @@ use std::cmp::Ordering;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
-use super::moment::Form;
-use super::moment::Moment;
+use super::moment::{Form, Moment};
 use super::names::clip;
-use super::number::Number;
-use super::number::Place;
-use super::number::compare_scaled;
-use super::number::float_key;
+use super::number::{Number, Place, compare_scaled, float_key};
 use super::span;
 use super::syntax::Literal;
 

@@ -13,19 +13,11 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::kind::special_float;
 use super::moment::Moment;
-use super::names::clip;
-use super::names::quotes;
-use super::names::written;
+use super::names::{clip, quotes, written};
 use super::number::Number;
 use super::span;
-use super::syntax::ArithmeticOp;
-use super::syntax::CompareOp;
-use super::syntax::Expr;
-use super::syntax::Literal;
-use super::words::DEPTH_MAX;
-use super::words::FilterDialect;
-use super::words::PARSER_DEPTH_MAX;
-use super::words::check_tokens;
+use super::syntax::{ArithmeticOp, CompareOp, Expr, Literal};
+use super::words::{DEPTH_MAX, FilterDialect, PARSER_DEPTH_MAX, check_tokens};
 use crate::base::{Error, Result};
 
 /// The longest text parsed, in bytes.

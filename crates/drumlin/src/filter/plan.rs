@@ -5,11 +5,9 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::kind::Kind;
-use super::kind::Placed;
+use super::kind::{Kind, Placed};
 use super::number::Place;
-use super::syntax::ArithmeticOp;
-use super::syntax::CompareOp;
+use super::syntax::{ArithmeticOp, CompareOp};
 
 #[derive(Clone, Debug)]
 pub enum Node {

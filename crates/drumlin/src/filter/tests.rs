@@ -11,8 +11,7 @@ use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::*;
 
 use super::moment::Moment;
-use super::Filter;
-use super::Verdict;
+use super::{Filter, Verdict};
 use crate::base::ErrorKind;
 use crate::segment::{ColumnStats, Stat};
 

@@ -4,10 +4,7 @@
 
 use super::kind::Kind;
 use super::number::float_key;
-use super::plan::Column;
-use super::plan::Node;
-use super::plan::Test;
-use super::plan::Value;
+use super::plan::{Column, Node, Test, Value};
 use super::syntax::CompareOp;
 use crate::segment::{ColumnStats, Stat};
 

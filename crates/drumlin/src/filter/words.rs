@@ -11,8 +11,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::names::clip;
-use super::names::is_reserved;
+use super::names::{clip, is_reserved};
 use crate::base::{Error, Result};
 
 /// The deepest nesting of a tree.

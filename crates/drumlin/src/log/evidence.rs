@@ -4,12 +4,8 @@
 //! It only accuses. A list that is old or incomplete shows less, never more; and since the root may be replaced while the rest is
 //! read, a root that is accused is read again before it is judged.
 
-use super::origin::Point;
-use super::origin::RESTORE;
-use super::origin::decode_witness;
-use super::origin::other_store;
-use super::root::EntryStatus;
-use super::root::Root;
+use super::origin::{Point, RESTORE, decode_witness, other_store};
+use super::root::{EntryStatus, Root};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Storage, Tag, names};

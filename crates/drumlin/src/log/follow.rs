@@ -12,22 +12,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::frame;
-use super::frame::Body;
-use super::frame::Record;
+use super::frame::{Body, Record};
 use super::mark::Mark;
 use super::origin::CLOSED;
-use super::recovery::judge_tail;
-use super::recovery::retry_while_moving;
-use super::Appended;
-use super::Base;
-use super::CommitLog;
-use super::Durable;
-use super::Entry;
-use super::FileLog;
-use super::News;
-use super::OnLoss;
-use super::Opened;
+use super::recovery::{judge_tail, retry_while_moving};
+use super::{Appended, Base, CommitLog, Durable, Entry, FileLog, News, OnLoss, Opened, frame};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 

@@ -24,8 +24,7 @@
 
 use bytes::Bytes;
 
-use super::Base;
-use super::Entry;
+use super::{Base, Entry};
 use crate::base::{EntryId, Error, Result, Seq, SessionId, Timestamp, checksum_at};
 
 /// Version of the framing.

@@ -1,9 +1,7 @@
 //! Reads the root of a shared log, and what it leads to.
 
-use super::root;
 use super::root::Root;
-use super::Entry;
-use super::Opened;
+use super::{Entry, Opened, root};
 use crate::base::{Error, ErrorKind, Pool, Result, Seq};
 use crate::storage::{Storage, Tag, names};
 

@@ -5,13 +5,9 @@
 
 use bytes::Bytes;
 
-use super::frame;
-use super::frame::Body;
-use super::frame::Header;
-use super::frame::Record;
+use super::frame::{Body, Header, Record};
 use super::mark::Mark;
-use super::Base;
-use super::Entry;
+use super::{Base, Entry, frame};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Access, Disk, names};
 

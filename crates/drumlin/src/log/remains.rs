@@ -9,16 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::frame;
 use super::frame::Body;
-use super::origin::Origin;
-use super::origin::Point;
-use super::origin::decode_witness;
-use super::root::Chunk;
-use super::root::Root;
-use super::Base;
-use super::Entry;
-use super::mark;
+use super::origin::{Origin, Point, decode_witness};
+use super::root::{Chunk, Root};
+use super::{Base, Entry, frame, mark};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Storage, names};
 

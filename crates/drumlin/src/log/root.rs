@@ -15,16 +15,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::frame;
-use super::frame::Body;
-use super::frame::Header;
-use super::frame::Record;
-use super::origin::Origin;
-use super::origin::Point;
-use super::origin::RESTORE;
-use super::origin::other_store;
-use super::Base;
-use super::Entry;
+use super::frame::{Body, Header, Record};
+use super::origin::{Origin, Point, RESTORE, other_store};
+use super::{Base, Entry, frame};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, checksum_at};
 use crate::storage::names;
 

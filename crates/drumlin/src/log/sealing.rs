@@ -2,14 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Appended;
-use super::Base;
-use super::CommitLog;
-use super::Durable;
-use super::Entry;
-use super::News;
-use super::Opened;
-use super::Referred;
+use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq};
 use crate::storage::Storage;

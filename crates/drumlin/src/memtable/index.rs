@@ -18,8 +18,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::arena::Addr;
-use super::arena::Arena;
+use super::arena::{Addr, Arena};
 use super::keys::Key;
 use super::raw::Word;
 use super::record::Record;

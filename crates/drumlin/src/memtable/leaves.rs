@@ -1,10 +1,7 @@
 //! The leaves of the index in the order of their keys.
 
 use super::arena::Addr;
-use super::index::Index;
-use super::index::Kind;
-use super::index::Node;
-use super::index::Ref;
+use super::index::{Index, Kind, Node, Ref};
 use super::keys::Key;
 use super::raw::Word;
 use super::record::Record;

@@ -10,8 +10,7 @@
 use std::cmp::Ordering;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::arena::Addr;
-use super::arena::Arena;
+use super::arena::{Addr, Arena};
 use super::keys::Key;
 use super::raw::Word;
 use crate::base::{Seq, checksum_append};

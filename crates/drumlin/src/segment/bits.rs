@@ -3,9 +3,7 @@
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use bytes::Bytes;
 
-use super::wire::ALIGNMENT;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::Result;
 
 /// Writes a validity bitmap, if there is one.

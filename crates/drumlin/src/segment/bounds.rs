@@ -6,10 +6,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
 use arrow::compute::{filter, max, max_boolean, min, min_boolean};
 use arrow::datatypes::*;
 
-use super::stats::ColumnStats;
-use super::stats::STAT_BYTES_MAX;
-use super::stats::Stat;
-use super::stats::compare_floats;
+use super::stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 
 /// The statistics of a column. Linear in its rows.
 pub fn measure(array: &ArrayRef) -> ColumnStats {

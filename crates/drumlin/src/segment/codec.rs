@@ -22,10 +22,8 @@ use vortex_edition::{Edition, EditionId, EditionInclusion, EditionSessionExt};
 use vortex_session::VortexSession;
 use vortex_session::registry::Id;
 
-use super::hint::Encodings;
-use super::hint::Hint;
-use super::scheme::Compression;
-use super::scheme::Search;
+use super::hint::{Encodings, Hint};
+use super::scheme::{Compression, Search};
 use crate::base::Error;
 
 /// The encodings that a segment may hold, stored as their positions in this list.

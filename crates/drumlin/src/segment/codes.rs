@@ -17,14 +17,10 @@ use vortex_fastlanes::bitpack_compress::bitpack_encode;
 use vortex_onpair::{OnPair, OnPairArrayExt, OnPairArraySlotsExt};
 
 use super::bits::packed;
-use super::codec::Codec;
-use super::codec::LONG_ROWS_MIN;
-use super::codec::refused;
+use super::codec::{Codec, LONG_ROWS_MIN, refused};
 use super::hint::Hint;
-use super::onpair::Dictionary;
-use super::onpair::Text;
-use super::scheme::Compression;
-use super::scheme::Search;
+use super::onpair::{Dictionary, Text};
+use super::scheme::{Compression, Search};
 use super::tree::Tree;
 use crate::base::{Error, Result};
 

@@ -14,12 +14,8 @@ use std::sync::Arc;
 
 use super::form::Form;
 use super::tag::Tag;
-use super::wire::ReadColumn;
-use super::wire::Reader;
-use super::wire::WriteColumn;
-use super::wire::Writer;
-use super::words::Words;
-use super::words::machine_type;
+use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
+use super::words::{Words, machine_type};
 use crate::base::{Error, Result};
 
 /// More values than this are treated as damage.

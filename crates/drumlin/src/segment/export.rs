@@ -17,8 +17,7 @@ use vortex_arrow::{ArrowSessionExt, to_null_buffer};
 use vortex_fsst::FSST;
 use vortex_onpair::OnPair;
 
-use super::codec::Codec;
-use super::codec::refused;
+use super::codec::{Codec, refused};
 use super::utf8;
 use crate::base::{Error, Result};
 

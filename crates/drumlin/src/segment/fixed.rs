@@ -27,22 +27,12 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DECIMAL32_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256};
 use vortex_array::dtype::PType;
 
-use super::bits::aligned;
-use super::bits::read_bits;
-use super::bits::read_nulls;
-use super::bits::write_bits;
-use super::bits::write_nulls;
-use super::form::Form;
-use super::form::native_type;
-use super::tag::NULLS;
-use super::tag::Tag;
+use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
+use super::form::{Form, native_type};
+use super::tag::{NULLS, Tag};
 use super::text;
-use super::wire::Reader;
-use super::wire::Writer;
-use super::words::PLAIN_MAX;
-use super::words::Words;
-use super::words::machine_type;
-use super::words::zeroed;
+use super::wire::{Reader, Writer};
+use super::words::{PLAIN_MAX, Words, machine_type, zeroed};
 use crate::base::{Error, Result};
 
 /// The size in bytes of a value that is not a machine number.

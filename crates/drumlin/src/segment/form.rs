@@ -3,8 +3,7 @@
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use super::types::changed;
-use super::types::plain_type;
+use super::types::{changed, plain_type};
 
 /// Which Arrow type [`decode`](super::decode) returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

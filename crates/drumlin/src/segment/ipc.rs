@@ -15,8 +15,7 @@ use arrow::ipc::root_as_message;
 use arrow::ipc::writer::StreamWriter;
 
 use super::tag::Tag;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 
 /// Writes any column.

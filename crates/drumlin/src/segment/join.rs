@@ -19,8 +19,7 @@ use arrow::datatypes::{
 use arrow::row::{RowConverter, SortField};
 
 use super::select::take_rows;
-use super::types::holds;
-use super::types::view_range;
+use super::types::{holds, view_range};
 use crate::base::{Error, Result};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can

@@ -21,15 +21,10 @@ use arrow::datatypes::{ArrowNativeType, DataType, Field, FieldRef, Fields};
 use arrow::error::ArrowError;
 use vortex_array::dtype::PType;
 
-use super::bits::read_nulls;
-use super::bits::write_nulls;
+use super::bits::{read_nulls, write_nulls};
 use super::form::Form;
-use super::tag::NULLS;
-use super::tag::Tag;
-use super::wire::ReadColumn;
-use super::wire::Reader;
-use super::wire::WriteColumn;
-use super::wire::Writer;
+use super::tag::{NULLS, Tag};
+use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
 use crate::base::{Error, Result};
 

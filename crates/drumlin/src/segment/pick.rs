@@ -13,24 +13,17 @@ use vortex_array::{ArrayRef as VortexRef, IntoArray};
 use vortex_arrow::to_null_buffer;
 
 use super::bits::read_nulls;
-use super::codec::Codec;
-use super::codec::refused;
+use super::codec::{Codec, refused};
 use super::dictionary::read_count;
 use super::export::export;
 use super::form::Form;
 use super::select::take_rows;
-use super::tag::NULLS;
-use super::tag::Tag;
-use super::text::key_type;
-use super::text::only_nulls;
+use super::tag::{NULLS, Tag};
+use super::text::{key_type, only_nulls};
 use super::types::plain_type;
 use super::wire::Reader;
-use super::words::Words;
-use super::words::machine_type;
-use super::decode;
-use super::guarded;
-use super::read_column;
-use super::tree;
+use super::words::{Words, machine_type};
+use super::{decode, guarded, read_column, tree};
 use crate::base::{Error, Result};
 
 /// Rows are picked individually if fewer than one in this many is wanted.

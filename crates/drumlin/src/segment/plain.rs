@@ -11,8 +11,7 @@ use arrow::buffer::Buffer;
 use vortex_array::dtype::PType;
 
 use super::bits::aligned;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 
 /// Values as they are, or as distances from the smallest one in fewer bytes.

@@ -21,9 +21,7 @@ use vortex_array::dtype::PType;
 
 use super::types::places_of;
 use super::words::machine_type;
-use super::Form;
-use super::Segment;
-use super::decode;
+use super::{Form, Segment, decode};
 use crate::base::{Error, Result};
 
 /// Whether rows are encoded on trust, or the result is decoded and compared with them.

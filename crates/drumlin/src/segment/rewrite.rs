@@ -9,31 +9,20 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
-use super::codec::Codec;
-use super::codec::LONG_ROWS_MIN;
-use super::codes::Codes;
-use super::codes::Cutter;
+use super::codec::{Codec, LONG_ROWS_MIN};
+use super::codes::{Codes, Cutter};
 use super::compact::compact;
-use super::form::Form;
-use super::form::Kept;
+use super::form::{Form, Kept};
 use super::join::join;
-use super::proof::Proof;
-use super::proof::RowDigest;
-use super::proof::same;
+use super::proof::{Proof, RowDigest, same};
 use super::scheme::Scheme;
 use super::select::filter_rows;
 use super::stats::ColumnStats;
 use super::tag::Tag;
-use super::text;
 use super::text::too_long;
-use super::types::plain_type;
-use super::types::text_bytes;
+use super::types::{plain_type, text_bytes};
 use super::wire::Writer;
-use super::Segment;
-use super::decode;
-use super::encode_like;
-use super::guarded;
-use super::read_whole;
+use super::{Segment, decode, encode_like, guarded, read_whole, text};
 use crate::base::{Error, Result};
 
 /// A segment from which some rows are taken.

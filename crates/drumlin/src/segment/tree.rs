@@ -29,15 +29,10 @@ use vortex_array::{
 use vortex_buffer::{Alignment, BufferMut, ByteBuffer};
 use vortex_error::{VortexResult, vortex_bail, vortex_ensure, vortex_err};
 
-use super::codec::Codec;
-use super::codec::refused;
-use super::hint::Hint;
-use super::hint::STEPS_BIT;
-use super::scheme::Compression;
-use super::scheme::Search;
-use super::wire::ALIGNMENT;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::codec::{Codec, refused};
+use super::hint::{Hint, STEPS_BIT};
+use super::scheme::{Compression, Search};
+use super::wire::{ALIGNMENT, Reader, Writer};
 use crate::base::{Error, Result};
 
 /// No compressor nests this deeply; bounds recursion on damaged bytes.

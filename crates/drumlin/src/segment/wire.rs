@@ -14,8 +14,7 @@ use bytes::Bytes;
 use super::form::Form;
 use super::hint::Hint;
 use super::onpair::Text;
-use super::scheme::Scheme;
-use super::scheme::Search;
+use super::scheme::{Scheme, Search};
 use crate::base::{Error, Result, read_varint, write_varint};
 
 /// Writes a column of any type. Columns that hold others get it for these, since only the layer as a whole knows all types.

@@ -21,20 +21,14 @@ use vortex_array::dtype::{DType, PType};
 use vortex_arrow::{nulls as validity_of, to_null_buffer};
 use vortex_buffer::{Alignment, ByteBuffer};
 
-use super::bits::packed;
-use super::bits::read_nulls;
-use super::bits::write_nulls;
-use super::codec::Codec;
-use super::codec::refused;
+use super::bits::{packed, read_nulls, write_nulls};
+use super::codec::{Codec, refused};
 use super::plain::Plain;
-use super::scheme::Compression;
-use super::scheme::Search;
-use super::tag::NULLS;
-use super::tag::Tag;
+use super::scheme::{Compression, Search};
+use super::tag::{NULLS, Tag};
 use super::tree;
 use super::tree::Tree;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 
 /// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.

@@ -28,16 +28,8 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use super::Tag;
-use super::answers::asks_again;
-use super::answers::broke_off;
-use super::answers::ends_before;
-use super::answers::error;
-use super::answers::redact;
-use super::answers::secrets;
-use super::answers::shortened;
-use super::settings::check_address;
-use super::settings::check_settings;
-use super::settings::settings;
+use super::answers::{asks_again, broke_off, ends_before, error, redact, secrets, shortened};
+use super::settings::{check_address, check_settings, settings};
 use crate::base::{Error, ErrorKind, Result, check_threads, waiting};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
@@ -204,11 +196,6 @@ impl BucketStorage {
             }
         };
         ranges.iter().map(part).collect()
-    }
-
-    /// What is directly under a folder.
-    fn listing(&self, folder: &str) -> Result<ListResult> {
-        self.wait(self.ask_listing(folder))?.map_err(|e| self.error(folder, &e))
     }
 
     /// The meaning of an error of the client.

@@ -15,21 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::disk::Access;
-use super::disk::Disk;
-use super::disk::DiskFile;
-use super::disk::DiskFolder;
-use super::disk::Rename;
-use super::disk::folder_of;
-use super::disk::last_of;
-use super::ObjectMeta;
-use super::Storage;
-use super::Tag;
-use super::WriteMode;
-use super::differs;
-use super::is_whole;
-use super::names;
-use super::within;
+use super::disk::{Access, Disk, DiskFile, DiskFolder, Rename, folder_of, last_of};
+use super::{ObjectMeta, Storage, Tag, WriteMode, differs, is_whole, names, within};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp};
 

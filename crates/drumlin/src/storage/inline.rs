@@ -14,11 +14,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use super::ObjectMeta;
-use super::Storage;
-use super::Survey;
-use super::Tag;
-use super::WriteMode;
+use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
 use crate::base::{Error, Result, Seq, Timestamp};
 
 /// A [`Storage`] with some additional objects in memory.

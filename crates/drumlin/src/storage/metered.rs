@@ -6,11 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ObjectMeta;
-use super::Storage;
-use super::Survey;
-use super::Tag;
-use super::WriteMode;
+use super::{ObjectMeta, Storage, Survey, Tag, WriteMode};
 use crate::base::{Env, ErrorKind, Request, Result, Timestamp, span};
 
 /// A storage that is counted.

@@ -16,16 +16,9 @@ use parking_lot::RwLock;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr as again};
 
-use super::disk::Access;
-use super::disk::Disk;
-use super::disk::DiskEntry;
-use super::disk::DiskFile;
-use super::disk::DiskFolder;
-use super::disk::FileIdentity;
-use super::disk::Guard;
-use super::disk::Rename;
-use super::disk::folder_of;
-use super::disk::last_of as last;
+use super::disk::{
+    Access, Disk, DiskEntry, DiskFile, DiskFolder, FileIdentity, Guard, Rename, folder_of, last_of as last,
+};
 use super::lock::LockFile;
 use crate::base::{Entropy, Error, ErrorKind, OsEntropy, Result, Timestamp, waiting};
 

@@ -17,14 +17,7 @@ use image::{Change, File, Folder, Image, Kind, Node, crashed, last, missing, set
 pub use image::{Counters, DiskFault, Moment};
 use parking_lot::Mutex;
 
-use super::disk::Access;
-use super::disk::Disk;
-use super::disk::DiskEntry;
-use super::disk::DiskFile;
-use super::disk::FileIdentity;
-use super::disk::Guard;
-use super::disk::Rename;
-use super::disk::folder_of;
+use super::disk::{Access, Disk, DiskEntry, DiskFile, FileIdentity, Guard, Rename, folder_of};
 use crate::base::{Error, ErrorKind, Result, waiting};
 
 /// A simulated disk. Clones share it.

@@ -10,14 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::DELETE_BATCH;
-use super::ObjectMeta;
-use super::Storage;
-use super::Tag;
-use super::WriteMode;
-use super::differs;
-use super::is_whole;
-use super::within;
+use super::{DELETE_BATCH, ObjectMeta, Storage, Tag, WriteMode, differs, is_whole, within};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Timestamp, waiting};
 

@@ -4,17 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::parts::Commits;
-use super::parts::Context;
-use super::parts::Handles;
-use super::parts::Pin;
-use super::parts::Tenure;
-use super::parts::Triggers;
-use super::parts::Upkeep;
-use super::parts::Watched;
-use super::parts::recover;
-use super::Mode;
-use super::Options;
+use super::parts::{Commits, Context, Handles, Pin, Tenure, Triggers, Upkeep, Watched, recover};
+use super::{Mode, Options};
 use crate::base::{Cancel, Env, Error, Result, Seq, Timestamp, waiting};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::section::CHUNK_BYTES;
-use super::section::Chunk;
-use super::section::Pack;
-use super::section::SPARSE_BYTES;
+use super::section::{CHUNK_BYTES, Chunk, Pack, SPARSE_BYTES};
 use crate::base::{Result, Seq, TableId};
 use crate::catalog::tables::{Figures, Page, PageWriter};
 use crate::catalog::{Packed, State};

@@ -6,10 +6,8 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use serde::de::DeserializeOwned;
 
-use super::section::Chunk;
-use super::section::damaged;
-use super::Index;
-use super::read_map;
+use super::section::{Chunk, damaged};
+use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::Builder;
 use crate::catalog::{State, Tables};

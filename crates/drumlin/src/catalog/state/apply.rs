@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Declared;
-use super::Snapshot;
-use super::State;
-use super::Trash;
+use super::{Declared, Snapshot, State, Trash};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::tree::refuse_tables;

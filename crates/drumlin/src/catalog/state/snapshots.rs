@@ -1,8 +1,7 @@
 //! What snapshots show at a path: what was there when they were taken. A table that has been moved since keeps its snapshots: they show it
 //! where it was, and where it is now unless another table was there then.
 
-use super::Snapshot;
-use super::State;
+use super::{Snapshot, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{TableId, Version};
 use crate::catalog::Path;

@@ -2,9 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::random::Literal;
-use super::random::Predicate;
-use super::random::Term;
+use super::random::{Literal, Predicate, Term};
 
 #[derive(Clone, Debug)]
 pub enum Datum {

@@ -4,13 +4,8 @@ use std::collections::HashMap;
 
 use arrow::array::{Array, RecordBatch};
 
-use super::data::Column;
-use super::data::ROWS;
-use super::data::TEXTS;
-use super::data::columns;
-use super::data::stats;
-use super::interpreter::Datum;
-use super::interpreter::predicate;
+use super::data::{Column, ROWS, TEXTS, columns, stats};
+use super::interpreter::{Datum, predicate};
 use crate::filter::{Filter, Verdict};
 
 #[derive(Debug)]

@@ -4,16 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::evidence;
-use super::super::object_read::read_all;
-use super::super::object_read::read_root;
+use super::super::object_read::{read_all, read_root};
 use super::super::origin::Origin;
 use super::super::recovery::OnLoss;
 use super::super::root::Root;
-use super::super::Base;
-use super::super::Opened;
-use super::ObjectLog;
-use super::Tail;
+use super::super::{Base, Opened, evidence};
+use super::{ObjectLog, Tail};
 use crate::base::waiting::Exclusive;
 use crate::base::{EntryId, Env, Error, Result};
 use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};

@@ -5,23 +5,18 @@ use std::future::Future;
 use bytes::Bytes;
 use object_store::{GetOptions, ListResult, ObjectStoreExt, PutPayload};
 
-use super::super::answers::asks_again;
-use super::super::answers::put_error;
-use super::super::ObjectMeta;
-use super::super::Tag;
-use super::super::differs;
-use super::super::is_whole;
-use super::super::within;
-use super::BucketStorage;
-use super::PAUSE;
-use super::TRIES_MAX;
-use super::read_again;
-use super::tag;
-use super::version;
+use super::super::answers::{asks_again, put_error};
+use super::super::{ObjectMeta, Tag, differs, is_whole, within};
+use super::{BucketStorage, PAUSE, TRIES_MAX, read_again, tag, version};
 use crate::base::{Error, ErrorKind, Result};
 use crate::storage::Storage;
 
 impl BucketStorage {
+    /// What is directly under a folder.
+    pub(super) fn listing(&self, folder: &str) -> Result<ListResult> {
+        self.wait(self.ask_listing(folder))?.map_err(|e| self.error(folder, &e))
+    }
+
     pub(super) fn ask_listing(
         &self,
         folder: &str,

@@ -9,16 +9,9 @@ use futures_util::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{ListResult, ObjectStoreExt, PutPayload};
 
-use super::AHEAD;
-use super::BucketStorage;
-use super::ask_again;
-use super::delete_again;
-use super::match_answers;
-use super::read_again;
-use super::read_ranges;
-use super::runs;
-use super::tag;
-use super::version;
+use super::{
+    AHEAD, BucketStorage, ask_again, delete_again, match_answers, read_again, read_ranges, runs, tag, version,
+};
 use crate::base::{Error, Result, Timestamp, waiting};
 use crate::storage::answers::{asks_again, met_another, put_error};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, Survey, Tag, WriteMode};

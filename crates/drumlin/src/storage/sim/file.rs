@@ -4,12 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::image::Change;
-use super::image::Image;
-use super::image::Kind;
-use super::image::crashed;
-use super::image::missing;
-use super::image::write;
+use super::image::{Change, Image, Kind, crashed, missing, write};
 use crate::base::Result;
 use crate::storage::{DiskFile, FileIdentity};
 

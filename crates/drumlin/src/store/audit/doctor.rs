@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::store::Options;
-use crate::store::open::probe::probe;
 use crate::base::{Env, Error, Result, Timestamp};
 use crate::storage::{BucketStorage, InlineStorage, Storage, WriteMode, is_bucket, names};
+use crate::store::Options;
+use crate::store::open::probe::probe;
 
 /// One thing that was tried.
 #[derive(Clone, Debug, PartialEq, Eq)]

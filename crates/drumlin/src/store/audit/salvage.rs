@@ -8,28 +8,21 @@ use std::collections::BTreeSet;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use crate::store::open::format::format_text;
-use crate::store::open::format::read_format;
-use crate::store::open::opening::random_id;
-use crate::store::parts::recover;
-use crate::store::open::probe::probe;
-use super::salvage_report::Loss;
-use super::salvage_report::LossKind;
-use super::salvage_report::SalvageReport;
-use crate::store::store::Opening;
-use crate::store::open::uri::folder_of;
-use crate::store::CheckpointReport;
-use crate::store::Mode;
-use crate::store::Options;
-use crate::store::Store;
-use crate::store::Sync;
-use crate::store::upkeep::checkpoint;
+use super::salvage_report::{Loss, LossKind, SalvageReport};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, Task};
 use crate::catalog::{Index, LostChunk, Mended, State};
 use crate::log::{Base, CommitLog, FileLog, ObjectLog, Origin, Point, Remains};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
 };
+use crate::store::open::format::{format_text, read_format};
+use crate::store::open::opening::random_id;
+use crate::store::open::probe::probe;
+use crate::store::open::uri::folder_of;
+use crate::store::parts::recover;
+use crate::store::store::Opening;
+use crate::store::upkeep::checkpoint;
+use crate::store::{CheckpointReport, Mode, Options, Store, Sync};
 
 /// Where a salvaged store goes.
 pub enum SalvageTarget {

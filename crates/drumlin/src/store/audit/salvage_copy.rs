@@ -8,16 +8,13 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 
-use crate::store::Options;
-use super::salvage_report::Loss;
-use super::salvage_report::LossKind;
-use super::salvage_report::LostRows;
-use super::salvage_report::SalvageReport;
+use super::salvage_report::{Loss, LossKind, LostRows, SalvageReport};
 use crate::base::{BlockId, Env, Error, ErrorKind, Meter, Result, SessionId, Task, Version};
 use crate::block::{Address, BlockNumbers, BlockReader, BlockWriter, EncodedRowGroup, MissingBlock};
 use crate::catalog::State;
 use crate::segment::{Form, decode};
 use crate::storage::{InlineStorage, Storage};
+use crate::store::Options;
 use crate::table::{GroupId, History, RowGroup, Table, history_schema};
 
 /// A layer of a row group to be copied: how many rows it has, and of what types its columns are.

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::parts::recover;
 use crate::base::{Error, ErrorKind, Meter, Pool, Result, TableId, Task, caught};
 use crate::block::{Address, BlockReader};
 use crate::catalog::State;
 use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
+use crate::store::Store;
+use crate::store::parts::recover;
 use crate::table::{History, RowGroup, Table, check_group, read_history};
 
 /// What to verify.

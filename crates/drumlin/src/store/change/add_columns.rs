@@ -7,23 +7,16 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
+use super::changed_rows::{PreparedRows, RowChanges};
 use super::update::all_rows;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::commit::in_groups::in_memory;
-use crate::store::nouns::place::Place;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::table_at;
-use super::changed_rows::PreparedRows;
-use super::changed_rows::RowChanges;
-use crate::store::nouns::transaction::Transaction;
-use crate::store::Frame;
-use crate::store::Store;
-use crate::store::Table;
-use crate::store::UpdateOptions;
-use crate::store::VersionInfo;
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Expression;
+use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::nouns::place::Place;
+use crate::store::nouns::transaction::Transaction;
+use crate::store::read::resolve::{newest, table_at};
+use crate::store::{Frame, Store, Table, UpdateOptions, VersionInfo};
 use crate::table::{
     Alter, Assignment, Fill, Merge, NewColumn, NewValues, RowGroup, VersionKind, WhenMatched, changed_columns, conform,
     find_column,

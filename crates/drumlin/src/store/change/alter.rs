@@ -1,20 +1,15 @@
 //! Changes of columns, each one commit that writes no rows.
 
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::commit::in_groups::in_memory;
-use crate::store::parts::Proposal;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::table_at;
-use crate::store::nouns::transaction::Open;
 use super::delete::FullChange;
-use crate::store::Store;
-use crate::store::UpdateOptions;
-use crate::store::VersionInfo;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::nouns::transaction::Open;
+use crate::store::parts::Proposal;
+use crate::store::read::resolve::{newest, of_table, table_at};
+use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{Alter, Altered, TableChange, VersionKind, check_widening, refuse_matching};
 
 impl Store {

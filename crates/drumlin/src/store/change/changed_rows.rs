@@ -6,26 +6,19 @@ use std::collections::{BTreeMap, HashMap};
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use crate::store::commit::blocks::add_blocks;
-use crate::store::write::by_key::ByKey;
-use crate::store::write::by_key::dedup_keys;
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::write::encoder::encode_keyed_group;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::commit::in_groups::in_memory;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
-use crate::store::nouns::transaction::Open;
-use super::delete::FullChange;
-use super::delete::positions;
-use super::delete::rest_on_rows;
-use crate::store::Store;
-use crate::store::UpdateOptions;
-use crate::store::VersionInfo;
+use super::delete::{FullChange, positions, rest_on_rows};
 use crate::base::{Progress, Result, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
+use crate::store::commit::blocks::add_blocks;
+use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::nouns::transaction::Open;
+use crate::store::parts::{Proposal, Work};
+use crate::store::write::by_key::{ByKey, dedup_keys};
+use crate::store::write::encoder::encode_keyed_group;
+use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
     GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, Table, TableChange, TableUpdate,
     VersionKind, changed_rows, check_new_values, encode_group, replace_group, sorted_batches,

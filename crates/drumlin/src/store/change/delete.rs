@@ -3,16 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::store::parts::Proposal;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::table_at;
-use crate::store::Store;
-use crate::store::VersionInfo;
 use crate::base::{Result, TableId, Task};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::memtable::Keys;
+use crate::store::parts::Proposal;
+use crate::store::read::resolve::{newest, of_table, table_at};
+use crate::store::{Store, VersionInfo};
 use crate::table::{GroupId, Matches, Positions, RowsChange, Table, TableChange, VersionKind, matching_rows};
 
 /// How rows are updated or deleted.
@@ -92,7 +89,12 @@ pub(in crate::store) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Position
 }
 
 /// A change of the table at `path` that depends on all that its newest version sees.
-pub(in crate::store) fn rest_on_rows(table: TableId, path: &Path, before: Vec<Effect>, change: Option<Effect>) -> FullChange {
+pub(in crate::store) fn rest_on_rows(
+    table: TableId,
+    path: &Path,
+    before: Vec<Effect>,
+    change: Option<Effect>,
+) -> FullChange {
     let footprint =
         Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table)).with(Read::Rows(table));
     FullChange { footprint, effects: before.into_iter().chain(change).collect() }

@@ -2,14 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::upkeep::reclaim::UNFINISHED;
 use super::versions::Missing;
-use crate::store::Place;
-use crate::store::ReclaimOptions;
-use crate::store::ReclaimReport;
-use crate::store::Store;
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::store::upkeep::reclaim::UNFINISHED;
+use crate::store::{Place, ReclaimOptions, ReclaimReport, Store};
 
 /// What a drop did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,19 +4,14 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use crate::store::write::by_key::refuse;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::table_at;
-use super::changed_rows::PreparedRows;
-use super::changed_rows::RowChanges;
-use crate::store::Frame;
-use crate::store::Store;
-use crate::store::UpdateOptions;
-use crate::store::VersionInfo;
+use super::changed_rows::{PreparedRows, RowChanges};
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::memtable::RowBytes;
 use crate::segment::join_batches;
+use crate::store::read::resolve::{newest, table_at};
+use crate::store::write::by_key::refuse;
+use crate::store::{Frame, Store, UpdateOptions, VersionInfo};
 use crate::table::{BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, Table, VersionKind, batch_bytes};
 
 /// What a merge did.
@@ -34,7 +29,12 @@ pub struct MergeReport {
 
 impl Store {
     /// All rows of a frame, which must fit into memory.
-    pub(in crate::store) fn collected(&self, path: &Path, frame: Frame<'_>, options: &UpdateOptions) -> Result<RecordBatch> {
+    pub(in crate::store) fn collected(
+        &self,
+        path: &Path,
+        frame: Frame<'_>,
+        options: &UpdateOptions,
+    ) -> Result<RecordBatch> {
         let (schema, bound): (SchemaRef, u64) = (frame.schema().clone(), self.options().memory_bytes / 2);
         let (mut batches, mut bytes) = (Vec::new(), 0);
         for batch in frame.into_batches(&self.env().pool, &format!("'{path}'")) {

@@ -1,10 +1,9 @@
 //! The writer's metadata of versions, changed alone.
 
-use crate::store::read::resolve::resolve;
-use crate::store::AsOf;
-use crate::store::Table;
 use crate::base::Result;
 use crate::catalog::{Effect, Path, Read};
+use crate::store::read::resolve::resolve;
+use crate::store::{AsOf, Table};
 
 impl Table {
     /// Changes the writer's metadata of a version, JSON text, without a new version; `None` removes them.

@@ -3,20 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::read::resolve::AsOf;
-use crate::store::read::resolve::is_younger;
-use crate::store::read::resolve::numbered;
-use crate::store::read::resolve::resolve;
-use crate::store::read::resolve::table_at;
-use crate::store::nouns::transaction::Open;
-use crate::store::Place;
-use crate::store::Store;
 use crate::base::{Error, Result, TableId, Task, Version};
 use crate::catalog::{
     CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
 };
+use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::nouns::transaction::Open;
+use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
+use crate::store::{Place, Store};
 use crate::table::{Since, Table, refuse_matching};
 
 /// What is copied or moved: a node with all below it, or the tables that a pattern matches.

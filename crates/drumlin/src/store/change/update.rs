@@ -3,17 +3,12 @@
 
 use roaring::RoaringBitmap;
 
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::table_at;
-use super::changed_rows::PreparedRows;
-use super::changed_rows::RowChanges;
-use crate::store::Store;
-use crate::store::UpdateOptions;
-use crate::store::VersionInfo;
+use super::changed_rows::{PreparedRows, RowChanges};
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
+use crate::store::read::resolve::{newest, of_table, table_at};
+use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{Assignment, Assignments, Matches, RowGroup, Table, VersionKind, matching_rows};
 
 /// What an update did.

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::read::resolve::numbered;
-use crate::store::read::resolve::table_at;
 use crate::base::{Cancel, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
+use crate::store::Store;
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::read::resolve::{numbered, table_at};
 use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
 
 /// What to do about paths and patterns that name no table.

@@ -9,11 +9,11 @@
 //! repeated in a new session: a write that reads its source from the store starts over, and rows pulled from the caller's
 //! data are written again from what the block writer has kept.
 
-use crate::store::Store;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result};
 use crate::block::{BlockWriter, Replaced, Written};
 use crate::catalog::{Effect, Inline};
+use crate::store::Store;
 use crate::table::NewGroup;
 
 /// How many bytes of blocks are kept in memory until their commit, in a store that several processes write. A larger write fails

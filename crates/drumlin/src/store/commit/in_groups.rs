@@ -6,15 +6,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::store::Store;
 use super::prepare::retry_conflicts;
-use crate::store::parts::Pin;
-use crate::store::read::resolve::table_at;
-use crate::store::nouns::transaction::Open;
-use crate::store::nouns::transaction::run_again;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TableId, Task};
 use crate::catalog::{Effect, Path, Read, State};
+use crate::store::Store;
+use crate::store::nouns::transaction::{Open, run_again};
+use crate::store::parts::Pin;
+use crate::store::read::resolve::table_at;
 
 /// Which rows in memory are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

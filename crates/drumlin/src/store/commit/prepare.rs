@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::store::Store;
-use crate::store::parts::Answer;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
 use crate::base::{Error, ErrorKind, Result};
 use crate::catalog::{Draft, Effect, Footprint, State};
+use crate::store::Store;
+use crate::store::parts::{Answer, Proposal, Work};
 
 /// How often a transaction whose footprint was touched is prepared again before its caller gets the conflict.
 pub(in crate::store) const ATTEMPTS_MAX: usize = 1000;
 
 /// Prepares and commits by `attempt`; again while the commit, the inner result, is a conflict.
-pub(in crate::store) fn retry_conflicts<T, E: From<Error>>(mut attempt: impl FnMut() -> Result<Result<T>, E>) -> Result<T, E> {
+pub(in crate::store) fn retry_conflicts<T, E: From<Error>>(
+    mut attempt: impl FnMut() -> Result<Result<T>, E>,
+) -> Result<T, E> {
     for _ in 1..ATTEMPTS_MAX {
         match attempt()? {
             Err(e) if e.kind() == ErrorKind::Conflict => {}

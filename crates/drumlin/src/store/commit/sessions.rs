@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::store::Store;
 use crate::base::{Result, SessionId};
 use crate::block::BlockNumbers;
 use crate::catalog::{Effect, State};
 use crate::storage::{Storage, names};
+use crate::store::Store;
 
 impl Store {
     /// In a shared store: ends this process's session, if it has one, so that a sweep need not wait for that.

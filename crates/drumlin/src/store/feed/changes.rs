@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::Store;
 use super::cursor::Cursor;
-use crate::store::parts::CommitRecord;
 use crate::base::{Result, Seq, Timestamp, waiting};
 use crate::catalog::{Effect, Event};
+use crate::store::Store;
+use crate::store::parts::CommitRecord;
 
 /// How long a feed of a store that another process writes waits before it looks again.
 const POLL: Duration = Duration::from_millis(50);

@@ -4,13 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::store::parts::CommitRecord;
-use crate::store::parts::Commits;
-use crate::store::parts::Feeds;
-use crate::store::parts::recover;
 use crate::base::{Error, Result, Seq};
 use crate::catalog::State;
 use crate::log::{Entry, Opened, retry_while_moving};
+use crate::store::parts::{CommitRecord, Commits, Feeds, recover};
 
 /// A place in the log, and the state there.
 pub(in crate::store) struct Cursor {
@@ -144,9 +141,7 @@ mod tests {
     use super::*;
     use crate::base::Env;
     use crate::storage::SimBucket;
-    use crate::store::Options;
-    use crate::store::TableOptions;
-    use crate::store::Tables;
+    use crate::store::{Options, TableOptions, Tables};
 
     fn rows(from: i64) -> RecordBatch {
         let keys = Arc::new(Int64Array::from_iter_values(from..from + 100)) as ArrayRef;

@@ -3,12 +3,10 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::store::change::versions::check_name;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::Tree;
 use crate::base::{Error, Result, Seq, json_text};
 use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Read, Rule, State, View};
+use crate::store::change::versions::check_name;
+use crate::store::{Place, Store, Tree};
 
 /// A projection as of one instant.
 #[derive(Clone, Debug)]

@@ -3,20 +3,13 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use super::cursor::Cursor;
 use super::changes::SHARED_POLL;
-use crate::store::parts::CommitRecord;
-use crate::store::parts::Commits;
-use crate::store::parts::Listed;
-use crate::store::parts::Registered;
-use crate::store::parts::Triggers;
-use crate::store::store::Inner;
-use crate::store::Store;
-use crate::store::Tree;
-use crate::store::TriggerFailure;
-use crate::store::TriggerFn;
+use super::cursor::Cursor;
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, json_text};
 use crate::catalog::{Effect, TriggerFilter};
+use crate::store::parts::{CommitRecord, Commits, Listed, Registered, Triggers};
+use crate::store::store::Inner;
+use crate::store::{Store, Tree, TriggerFailure, TriggerFn};
 
 /// After this many commits the places of durable triggers are recorded, even while there is more to do.
 const NOTED_EVERY: u64 = 1000;

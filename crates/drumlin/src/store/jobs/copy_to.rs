@@ -7,16 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::commit::blocks::add_blocks;
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
-use crate::store::nouns::tree::IntoPattern;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Error, ErrorKind, Meter, Result, Seq, TableId, Task};
 use crate::block::{Address, BlockReader, MissingBlock};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::store::Store;
+use crate::store::commit::blocks::add_blocks;
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::nouns::tree::IntoPattern;
+use crate::store::parts::{Proposal, Work};
 use crate::table::Adopted;
 
 /// About how much is taken over in one commit.

@@ -5,12 +5,12 @@
 //! clocks may differ, ends once it has been watched without a new beat for its whole life. A process that ends a hold looks at it again in
 //! the turn of the commit.
 
-use crate::store::Store;
-use crate::store::parts::STEP;
-use crate::store::open::uri::is_in_memory;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Result, SessionId, Timestamp};
 use crate::catalog::{Effect, Hold, HoldKind, State, ended};
+use crate::store::Store;
+use crate::store::open::uri::is_in_memory;
+use crate::store::parts::STEP;
 
 /// How long committed jobs are remembered.
 const JOBS_MICROS: i64 = 30 * 86_400_000_000;

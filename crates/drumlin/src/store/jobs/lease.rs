@@ -5,15 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::split::Split;
-use super::split::SplitPlan;
-use crate::store::Dataset;
-use crate::store::DatasetScan;
-use crate::store::Place;
-use crate::store::Store;
+use super::split::{Split, SplitPlan};
 use crate::base::{BlockId, Error, Result, Seq, SessionId, checksum_at};
 use crate::catalog::{HoldKind, State, ended};
 use crate::storage::{Storage, WriteMode, names};
+use crate::store::{Dataset, DatasetScan, Place, Store};
 use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit};
 
 /// How a data set is split.

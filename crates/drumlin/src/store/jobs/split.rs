@@ -12,18 +12,15 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use crate::store::read::dataset_scan::cut;
-use crate::store::read::dataset_scan::with_schema;
-use crate::store::parts::check_process;
-use crate::store::open::uri::folder_of;
-use crate::store::open::uri::is_in_memory;
-use crate::store::Options;
-use crate::store::Store;
 use crate::base::{BlockId, Env, Error, ErrorKind, Result, checksum_at};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::{Inline, ended};
 use crate::segment::Stat;
 use crate::storage::{BucketStorage, FileStorage, InlineStorage, OsDisk, Storage, is_bucket, names};
+use crate::store::open::uri::{folder_of, is_in_memory};
+use crate::store::parts::check_process;
+use crate::store::read::dataset_scan::{cut, with_schema};
+use crate::store::{Options, Store};
 use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit, find_column};
 
 /// The first byte of an encoded split.

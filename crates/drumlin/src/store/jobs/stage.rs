@@ -14,24 +14,19 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use crate::store::write::by_key::ByKey;
-use crate::store::write::by_key::Gathered;
-use crate::store::write::encoder::Encoder;
-use crate::store::write::few_rows::Demands;
-use crate::store::parts::check_process;
-use crate::store::read::resolve::table_at;
-use super::split::decode;
-use super::split::encode;
-use super::split::open_storage;
-use crate::store::Frame;
-use crate::store::Options;
-use crate::store::Store;
+use super::split::{decode, encode, open_storage};
 use crate::base::{BlockId, Env, Error, Result, SessionId, TableId, Task, Timestamp};
 use crate::block::{BlockNumbers, BlockWriter};
 use crate::catalog::{HoldKind, Path, State, ended};
 use crate::filter::column_meant;
 use crate::segment::Compression;
 use crate::storage::InlineStorage;
+use crate::store::parts::check_process;
+use crate::store::read::resolve::table_at;
+use crate::store::write::by_key::{ByKey, Gathered};
+use crate::store::write::encoder::Encoder;
+use crate::store::write::few_rows::Demands;
+use crate::store::{Frame, Options, Store};
 use crate::table::{
     NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, compressed_as, conform, sorted_schema,
 };

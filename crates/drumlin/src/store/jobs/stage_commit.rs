@@ -4,23 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::write::by_key::ByKey;
-use crate::store::write::by_key::refuse;
-use crate::store::write::many_rows::BulkChange;
-use crate::store::write::many_rows::Encoded;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
-use crate::store::read::resolve::table_at;
-use super::stage::StageMode;
-use super::stage::Target;
-use super::stage::Ticket;
-use super::stage::Token;
+use super::stage::{StageMode, Target, Ticket, Token};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Digest, Error, ErrorKind, Result, Seq, SessionId, Task, Version};
 use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ended};
 use crate::memtable::Keys;
 use crate::storage::{Storage, names};
+use crate::store::Store;
+use crate::store::parts::{Proposal, Work};
+use crate::store::read::resolve::table_at;
+use crate::store::write::by_key::{ByKey, refuse};
+use crate::store::write::many_rows::{BulkChange, Encoded};
 use crate::table::{
     Kill, NewGroup, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort,
     keys_of_groups,

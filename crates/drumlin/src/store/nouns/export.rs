@@ -7,10 +7,9 @@ use std::io::{BufRead, Write};
 
 use serde_json::{Map, Value};
 
-use crate::store::IntoPattern;
-use crate::store::Tree;
 use crate::base::{Error, Progress, Result, Task, from_hex, to_hex};
 use crate::catalog::{Condition, Content, Node, Payload, PutOptions, check_path};
+use crate::store::{IntoPattern, Tree};
 
 /// What an import did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use crate::store::parts::Pin;
-use crate::store::Store;
-use crate::store::Transaction;
 use crate::base::Result;
 use crate::catalog::{Draft, Read, State};
+use crate::store::parts::Pin;
+use crate::store::{Store, Transaction};
 
 /// Where an operation is done.
 #[derive(Clone, Debug)]
@@ -27,7 +26,11 @@ impl Place {
     }
 
     /// Looks at the current state here. A transaction records what was read.
-    pub(in crate::store) fn look<T>(&self, read: impl FnOnce() -> Read, look: impl FnOnce(&State) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn look<T>(
+        &self,
+        read: impl FnOnce() -> Read,
+        look: impl FnOnce(&State) -> Result<T>,
+    ) -> Result<T> {
         match self {
             Place::Store(store) => look(&*store.state()?),
             Place::Transaction(transaction) => transaction.look(read, look),
@@ -75,7 +78,11 @@ impl Place {
 
     /// Changes many nodes: before the turn of the commit, so that no others wait, and again if the commit is a
     /// conflict.
-    pub(in crate::store) fn change_many<T>(&self, read: Option<Read>, change: impl Fn(&mut Draft) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn change_many<T>(
+        &self,
+        read: Option<Read>,
+        change: impl Fn(&mut Draft) -> Result<T>,
+    ) -> Result<T> {
         let within = |transaction: &Transaction| transaction.change_many(read.clone(), &change);
         match self {
             Place::Store(store) => store.transact(within),

@@ -5,37 +5,20 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::store::write::by_key::ByKey;
-use crate::store::read::history::snapshots_of;
-use crate::store::read::lookup::FoundTable;
-use crate::store::parts::Pin;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::resolve;
-use crate::store::read::resolve::table_at;
-use crate::store::write::frame::create_table;
-use crate::store::write::frames::OnItemError;
-use crate::store::AsOf;
-use crate::store::DeleteReport;
-use crate::store::DropReport;
-use crate::store::Frame;
-use crate::store::LookupOptions;
-use crate::store::MergeReport;
-use crate::store::Missing;
-use crate::store::Place;
-use crate::store::ReadOptions;
-use crate::store::RowsReport;
-use crate::store::Store;
-use crate::store::TableOptions;
-use crate::store::TableStat;
-use crate::store::TableView;
-use crate::store::UpdateOptions;
-use crate::store::UpdateReport;
-use crate::store::VersionInfo;
-use crate::store::WriteOptions;
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
+use crate::store::parts::Pin;
+use crate::store::read::history::snapshots_of;
+use crate::store::read::lookup::FoundTable;
+use crate::store::read::resolve::{newest, of_table, resolve, table_at};
+use crate::store::write::by_key::ByKey;
+use crate::store::write::frame::create_table;
+use crate::store::write::frames::OnItemError;
+use crate::store::{
+    AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport, Store,
+    TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
+};
 use crate::table::{
     Assignments, ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind,
     VersionRecord, View, matching_rows,

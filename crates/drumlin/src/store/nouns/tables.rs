@@ -3,30 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::commit::in_groups::InMemory;
 use super::tree::IntoPattern;
-use crate::store::change::versions::bytes_deleted_from;
-use crate::store::change::versions::check_versions;
-use crate::store::change::versions::delete_versions;
-use crate::store::write::frames::OnItemError;
-use crate::store::AsOf;
-use crate::store::Dataset;
-use crate::store::DatasetOptions;
-use crate::store::DropReport;
-use crate::store::Frame;
-use crate::store::Missing;
-use crate::store::Place;
-use crate::store::ReadOptions;
-use crate::store::Store;
-use crate::store::Table;
-use crate::store::Transaction;
-use crate::store::Tree;
-use crate::store::VersionInfo;
-use crate::store::VersionsReport;
-use crate::store::WriteOptions;
 use crate::base::{ErrorKind, Result, Version};
 use crate::catalog::{CopyReport, Existing, Footprint, Read, State};
 use crate::storage::Storage;
+use crate::store::change::versions::{bytes_deleted_from, check_versions, delete_versions};
+use crate::store::commit::in_groups::InMemory;
+use crate::store::write::frames::OnItemError;
+use crate::store::{
+    AsOf, Dataset, DatasetOptions, DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree,
+    VersionInfo, VersionsReport, WriteOptions,
+};
 use crate::table::{Rows, Scan, VersionKind, View};
 
 /// Operations on tables by path: in a [`crate::store::Store`], where each call is one commit, or in a [`crate::store::Transaction`], where

@@ -6,17 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::store::Store;
-use crate::store::commit::blocks::may_be_there;
-use crate::store::commit::prepare::retry_conflicts;
-use crate::store::parts::Answer;
-use crate::store::parts::Pin;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, caught};
 use crate::block::BlockWriter;
 use crate::catalog::{Draft, Effect, Footprint, Read, State};
 use crate::memtable::Keys;
+use crate::store::Store;
+use crate::store::commit::blocks::may_be_there;
+use crate::store::commit::prepare::retry_conflicts;
+use crate::store::parts::{Answer, Pin, Proposal, Work};
 
 /// A transaction. It sees the state that it began with and its own writes, which nothing else sees before
 /// [`Transaction::commit`]. If the last handle on it is dropped without that, it leaves nothing.
@@ -256,7 +253,11 @@ impl Transaction {
     }
 
     /// Looks at its state, and records what was read.
-    pub(in crate::store) fn look<T>(&self, read: impl FnOnce() -> Read, look: impl FnOnce(&State) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn look<T>(
+        &self,
+        read: impl FnOnce() -> Read,
+        look: impl FnOnce(&State) -> Result<T>,
+    ) -> Result<T> {
         self.with(|open| {
             if !self.shared.read_only {
                 open.reads.reads.push(read());

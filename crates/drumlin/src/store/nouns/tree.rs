@@ -1,10 +1,10 @@
 //! Nodes of the tree and their payloads.
 
-use crate::store::Place;
 use crate::base::Result;
 use crate::catalog::{
     Change, Changes, Condition, NodeInfo, Pattern, Payload, PutMode, PutOptions, Read, State, check_path,
 };
+use crate::store::Place;
 
 /// The nodes of the tree: names with payloads, in a store, where each call is one commit, or in a transaction. See
 /// [`crate::store::Tables::tree`].

@@ -9,12 +9,10 @@ use std::sync::Weak;
 
 use parking_lot::Mutex;
 
+use crate::base::{Error, Result};
 use crate::store::parts::holder;
 use crate::store::store::Inner;
-use crate::store::Mode;
-use crate::store::Options;
-use crate::store::Store;
-use crate::base::{Error, Result};
+use crate::store::{Mode, Options, Store};
 
 /// Which folder a store is in: its device and inode.
 pub(in crate::store) type Folder = (u64, u64);

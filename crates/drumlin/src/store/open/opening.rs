@@ -4,20 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::format::format_text;
-use super::format::read_format;
-use crate::store::parts::holder;
-use crate::store::parts::recover;
-use super::probe::probe;
-use crate::store::store::Opening;
-use super::uri::folder_of;
-use super::uri::is_in_memory;
-use crate::store::Mode;
-use crate::store::Options;
-use crate::store::Store;
-use crate::store::Sync;
-use crate::store::upkeep::checkpoint;
+use super::format::{format_text, read_format};
 use super::handles;
+use super::probe::probe;
+use super::uri::{folder_of, is_in_memory};
 use crate::base::waiting;
 use crate::base::{Env, Error, ErrorKind, Result};
 use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
@@ -25,6 +15,10 @@ use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,
     names,
 };
+use crate::store::parts::{holder, recover};
+use crate::store::store::Opening;
+use crate::store::upkeep::checkpoint;
+use crate::store::{Mode, Options, Store, Sync};
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a

@@ -4,10 +4,9 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::store::Mode;
-use crate::store::Options;
 use crate::base::{Env, Error, Result};
 use crate::storage::InlineStorage;
+use crate::store::{Mode, Options};
 
 /// See the module.
 pub(in crate::store) struct Context {

@@ -12,13 +12,13 @@ mod triggers;
 mod upkeep;
 mod watched;
 
-pub(super) use commits::turns::Commits;
-pub(super) use commits::queue::Answer;
-pub(super) use context::{Context, Tenure, check_process, holder};
 pub(super) use commits::feeds::{CommitRecord, Feeds};
-pub(super) use handles::Handles;
 pub(super) use commits::pins::Pin;
 pub(super) use commits::proposal::{Proposal, Work};
+pub(super) use commits::queue::Answer;
+pub(super) use commits::turns::Commits;
+pub(super) use context::{Context, Tenure, check_process, holder};
+pub(super) use handles::Handles;
 pub(super) use times::STEP;
 pub(super) use triggers::{Listed, Registered, Triggers};
 pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};

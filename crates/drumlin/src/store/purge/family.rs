@@ -103,7 +103,10 @@ pub(in crate::store) fn erased_rows(state: &State, records: &Records) -> Result<
 }
 
 /// The tables with a record of one of these addresses.
-pub(in crate::store) fn tables_naming<'a>(records: &Records, addresses: impl Iterator<Item = &'a Address>) -> Vec<TableId> {
+pub(in crate::store) fn tables_naming<'a>(
+    records: &Records,
+    addresses: impl Iterator<Item = &'a Address>,
+) -> Vec<TableId> {
     let tables: BTreeSet<TableId> =
         addresses.filter_map(|address| records.get(address)).flatten().map(|(table, _)| *table).collect();
     tables.into_iter().collect()

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::Store;
 use super::family::family;
 use super::report::PurgeReceipt;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq, SessionId, TableId};
 use crate::catalog::{Effect, Hold, HoldKind, Path, Pattern, State};
+use crate::store::Store;
 
 /// The open holds that may have rows which a purge, whose last commit was `last`, has erased.
 pub(in crate::store) fn concerned_holds(state: &State, pattern: &Pattern, last: Seq) -> Result<Vec<SessionId>> {
@@ -29,7 +29,12 @@ pub(in crate::store) fn concerned_holds(state: &State, pattern: &Pattern, last: 
 
 impl Store {
     /// Ends the holds that may have rows which are erased.
-    pub(in crate::store) fn end_concerned_holds(&self, pattern: &Pattern, begun: Seq, receipt: &mut PurgeReceipt) -> Result<()> {
+    pub(in crate::store) fn end_concerned_holds(
+        &self,
+        pattern: &Pattern,
+        begun: Seq,
+        receipt: &mut PurgeReceipt,
+    ) -> Result<()> {
         if planted(Bug::PurgeBesideHolds) {
             return Ok(());
         }

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::store::Store;
-use super::family::Family;
-use super::family::members;
-use super::family::place_of;
+use super::family::{Family, members, place_of};
 use crate::base::{Meter, Result, TableId, Task, Version};
 use crate::block::Address;
 use crate::catalog::State;
 use crate::filter::Filter;
+use crate::store::Store;
 use crate::table::{FilterOfVersions, Positions, Retained, RowGroup, Rows, Table};
 
 /// The rows that match, by row group, and histories with such rows.

@@ -2,19 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::Store;
-use crate::store::upkeep::plans::blocks_with_holes;
 use super::family::family;
 use super::holds::concerned_holds;
 use super::matching::Matching;
-use super::report::Held;
-use super::report::PurgeProof;
-use super::report::PurgeReceipt;
-use super::report::PurgedObject;
+use super::report::{Held, PurgeProof, PurgeReceipt, PurgedObject};
 use crate::base::{ErrorKind, Result, Seq, SessionId, Task, checksum};
 use crate::catalog::{HoldKind, Pattern, State};
 use crate::filter::Filter;
 use crate::storage::{ObjectMeta, Storage, names};
+use crate::store::Store;
+use crate::store::upkeep::plans::blocks_with_holes;
 
 impl Store {
     /// Looks at all that is left.

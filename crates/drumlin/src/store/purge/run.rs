@@ -15,33 +15,20 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::store::commit::blocks::add_blocks;
-use crate::store::upkeep::plans::blocks_with_holes;
-use super::family::Family;
-use super::family::erased_rows;
-use super::family::family;
-use super::family::leave_patched;
-use super::family::members;
-use super::family::place_of;
-use super::family::records;
-use super::family::tables_naming;
+use super::family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
 use super::matching::Matching;
-use super::report::Held;
-use super::report::PurgePlan;
-use super::report::PurgeReceipt;
-use super::report::PurgedObject;
-use super::report::PurgedTable;
-use crate::store::read::views::ATTEMPTS;
-use crate::store::upkeep::reclaim::ReclaimReport;
-use crate::store::CheckpointReport;
-use crate::store::ReclaimOptions;
-use crate::store::Store;
+use super::report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Meter, Result, Seq, TableId, Task, Version};
 use crate::block::{Address, RepackPlan};
 use crate::catalog::{Effect, Pattern, State};
 use crate::filter::Filter;
 use crate::storage::names;
+use crate::store::commit::blocks::add_blocks;
+use crate::store::read::views::ATTEMPTS;
+use crate::store::upkeep::plans::blocks_with_holes;
+use crate::store::upkeep::reclaim::ReclaimReport;
+use crate::store::{CheckpointReport, ReclaimOptions, Store};
 use crate::table::{DictionaryValues, FilterOfVersions, Positions, RowGroup, Rows, ShrunkGroup, Table, TextsOfColumns};
 
 /// What a purge that failed after its first commit says.

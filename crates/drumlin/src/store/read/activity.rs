@@ -1,9 +1,8 @@
 //! Who works with a store: processes that write it, what is kept for others, durable triggers. A function of one state.
 
-use crate::store::HoldInfo;
-use crate::store::Store;
 use crate::base::{Result, Seq, SessionId, Timestamp, Version};
 use crate::catalog::{Path, Trigger};
+use crate::store::{HoldInfo, Store};
 
 /// Who works with a store.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -108,8 +107,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::{Pattern, TriggerFilter};
-    use crate::store::Options;
-    use crate::store::Tables;
+    use crate::store::{Options, Tables};
 
     #[test]
     fn it_tells_of_processes_and_triggers() {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 
-use crate::store::Dataset;
 use crate::aggregate::{Function, GroupBy, Grouping, Groups, in_order};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
+use crate::store::Dataset;
 use crate::table::{Ahead, ScanOptions, ScanPart};
 
 /// With this number of shares, what is left is one group that is too large.

@@ -9,17 +9,14 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use crate::store::parts::Pin;
 use super::resolve::is_younger;
-use crate::store::nouns::tree::IntoPattern;
-use crate::store::AsOf;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::Table;
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
 use crate::segment::{ColumnStats, Kept, engine_type, without_views};
+use crate::store::nouns::tree::IntoPattern;
+use crate::store::parts::Pin;
+use crate::store::{AsOf, Place, Store, Table};
 use crate::table::{
     Apart, Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
     rows_at_most, text_dictionary, union,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 
-use crate::store::Dataset;
 use crate::base::{Cancel, Result};
+use crate::store::Dataset;
 use crate::table::{Scan, ScanOptions};
 
 impl Dataset {

@@ -7,17 +7,14 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
+use super::resolve::{AsOf, resolve};
 use super::same_rows::Alike;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::parts::Pin;
-use super::resolve::AsOf;
-use super::resolve::resolve;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::Table;
 use crate::base::{Cancel, Error, ErrorKind, Result, TableId, Version};
 use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
+use crate::store::commit::in_groups::InMemory;
+use crate::store::parts::Pin;
+use crate::store::{Place, Store, Table};
 use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, union};
 
 /// The column that says what happened to a row.

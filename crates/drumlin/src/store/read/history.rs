@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::resolve::numbered;
-use crate::store::nouns::tree::IntoPattern;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::VersionInfo;
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Path, Read, State};
+use crate::store::nouns::tree::IntoPattern;
+use crate::store::{Place, Store, VersionInfo};
 use crate::table::{Table, VersionRecord};
 
 /// No message is longer.

@@ -6,17 +6,15 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 
-use crate::store::parts::Pin;
+use super::resolve::{newest, of_table};
 use super::views::ATTEMPTS;
-use super::resolve::newest;
-use super::resolve::of_table;
-use crate::store::AsOf;
-use crate::store::Place;
-use crate::store::Store;
 use crate::base::{Cancel, Error, ErrorKind, Result};
 use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
-use crate::table::{self, Lookup, Renew, RowPlace, Searcher, TableCodec, View};
+use crate::store::parts::Pin;
+use crate::store::{AsOf, Place, Store};
+use crate::table;
+use crate::table::{Lookup, Renew, RowPlace, Searcher, TableCodec, View};
 
 /// How rows are looked up by key.
 #[derive(Clone, Debug, Default)]

@@ -1,11 +1,11 @@
 //! Figures about a store and its tables.
 
-use crate::store::Store;
 use super::resolve::newest;
 use crate::base::Result;
 use crate::block::CacheStat;
 use crate::catalog::State;
 use crate::storage::{Storage, names};
+use crate::store::Store;
 use crate::table::Table;
 
 /// Figures about a store.

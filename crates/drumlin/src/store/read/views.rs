@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::parts::Pin;
-use super::resolve::AsOf;
-use super::resolve::resolve;
-use super::resolve::table_at;
+use super::resolve::{AsOf, resolve, table_at};
 use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
 use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
+use crate::store::Store;
+use crate::store::parts::Pin;
 use crate::table::{ReadAs, Renew, Scan, ScanOptions, Table, View, ViewPoint, read_history};
 
 /// How often a read is started again because another process has reclaimed blocks.

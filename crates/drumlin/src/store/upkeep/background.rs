@@ -2,8 +2,8 @@
 //! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
 //! much once more.
 
-use crate::store::Store;
 use crate::base::{Result, WarningKind, caught, waiting};
+use crate::store::Store;
 
 /// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
 /// more KiB each.

@@ -7,26 +7,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::Store;
-use crate::store::commit::blocks::add_blocks;
-use super::checkpoint_report::CheckpointOptions;
-use super::checkpoint_report::CheckpointReport;
-use crate::store::parts::recover::Catalog;
-use crate::store::parts::Maintenance;
-use crate::store::parts::NamedWindow;
-use crate::store::parts::recover;
-use super::plans::leaving;
-use super::plans::place;
-use super::plans::plan_repack;
-use super::plans::plans;
-use super::repack::COPY_SHARE;
-use super::repack::Moves;
+use super::checkpoint_report::{CheckpointOptions, CheckpointReport};
+use super::plans::{leaving, place, plan_repack, plans};
+use super::repack::{COPY_SHARE, Moves};
 use super::windows::merged;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
 use crate::block::{Address, RepackPlan, Written};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
+use crate::store::Store;
+use crate::store::commit::blocks::add_blocks;
+use crate::store::parts::recover::Catalog;
+use crate::store::parts::{Maintenance, NamedWindow, recover};
 use crate::table::{
     Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
 };

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
-use crate::store::commit::blocks::add_blocks;
-use crate::store::write::encoder::encode_keyed_group;
-use crate::store::CheckpointReport;
-use crate::store::Store;
 use crate::base::{BlockId, Error, Result, TableId, Task, Version, caught};
 use crate::block::{BlockWriter, Written};
 use crate::catalog::{Effect, Path, State};
+use crate::store::commit::blocks::add_blocks;
+use crate::store::write::encoder::encode_keyed_group;
+use crate::store::{CheckpointReport, Store};
 use crate::table::{
     Flush, GroupId, MemtablePart, NewGroup, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows,
     part_rows,
@@ -115,7 +114,12 @@ impl Store {
 
     /// The effects that make row groups of the oldest part of each table of `work`, and the writer that has placed them; `Corrupt` if
     /// one cannot be read.
-    pub(in crate::store) fn flushed(&self, state: &State, work: &[TableId], task: &Task) -> Result<(Vec<Effect>, BlockWriter)> {
+    pub(in crate::store) fn flushed(
+        &self,
+        state: &State,
+        work: &[TableId],
+        task: &Task,
+    ) -> Result<(Vec<Effect>, BlockWriter)> {
         let mut failures = Failures { state, tables: Vec::new(), texts: Vec::new() };
         let mut flushes = self.to_flush(state, work, task, &mut failures)?;
         let writer = self.encode_parts(state, &mut flushes, task, &mut failures)?;

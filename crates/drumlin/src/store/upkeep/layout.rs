@@ -4,14 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::plans::place;
-use super::plans::plan_repack;
-use super::plans::plans;
-use crate::store::Holding;
-use crate::store::Store;
+use super::plans::{place, plan_repack, plans};
 use crate::base::{BlockId, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
+use crate::store::{Holding, Store};
 use crate::table::{Plan, PlanOptions, Reason, RowGroup, Rows, Table};
 
 /// What of a store's layout is wanted.
@@ -383,10 +380,7 @@ mod tests {
 
     use super::*;
     use crate::catalog::Existing;
-    use crate::store::AsOf;
-    use crate::store::Missing;
-    use crate::store::Options;
-    use crate::store::Tables;
+    use crate::store::{AsOf, Missing, Options, Tables};
 
     fn rows(from: i64, count: i64) -> RecordBatch {
         let values = Arc::new(Int64Array::from_iter_values(from..from + count)) as ArrayRef;

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use crate::store::Store;
 use crate::base::{BUCKETS, Counter, Histogram, Request, Result};
+use crate::store::Store;
 
 /// A number, or numbers, that a store tells about its work.
 #[derive(Clone, Debug, PartialEq)]

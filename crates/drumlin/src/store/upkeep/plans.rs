@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::Store;
 use crate::base::{BlockId, Result, TableId};
 use crate::block::{ALIGNMENT, Address, BlockFill, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
+use crate::store::Store;
 use crate::table::{Plan, PlanOptions, RowGroup, Table, plan};
 
 /// What a checkpoint would rewrite.
@@ -63,7 +63,10 @@ pub(in crate::store) fn inputs(plans: &[(TableId, Plan)]) -> impl Iterator<Item 
 }
 
 /// The row groups of which all records that name them are among `inputs`, what windows take in: their bytes are not needed afterwards.
-pub(in crate::store) fn leaving<'a>(state: &State, inputs: impl Iterator<Item = &'a Arc<RowGroup>>) -> BTreeSet<Address> {
+pub(in crate::store) fn leaving<'a>(
+    state: &State,
+    inputs: impl Iterator<Item = &'a Arc<RowGroup>>,
+) -> BTreeSet<Address> {
     let mut records: BTreeMap<Address, u64> = BTreeMap::new();
     for input in inputs {
         input.addresses().for_each(|address| *records.entry(*address).or_insert(0) += 1);

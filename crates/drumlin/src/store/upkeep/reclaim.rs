@@ -4,9 +4,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::store::parts::recover;
-use crate::store::HoldInfo;
-use crate::store::Store;
 use crate::base::planted::{Bug, planted};
 use crate::base::{
     BlockId, Error, ErrorKind, Meter, Result, Seq, SessionId, TableId, Task, Timestamp, WarningKind, span,
@@ -14,6 +11,8 @@ use crate::base::{
 use crate::catalog::{Effect, State};
 use crate::log::{Referred, retry_while_moving};
 use crate::storage::{DELETE_BATCH, ObjectMeta, Storage, names};
+use crate::store::parts::recover;
+use crate::store::{HoldInfo, Store};
 
 /// What a reclaim may delete.
 #[derive(Clone, Default)]
@@ -184,7 +183,11 @@ impl Store {
     }
 
     /// Deletes condemned blocks that no reader pins, and records which are gone: one commit for all of them.
-    pub(in crate::store) fn delete_condemned(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
+    pub(in crate::store) fn delete_condemned(
+        &self,
+        options: &ReclaimOptions,
+        report: &mut ReclaimReport,
+    ) -> Result<()> {
         let task = &options.task;
         let state = self.state()?;
         // Readers of states before the commit that released a block may still need it. Pins taken from here on are of

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::store::commit::blocks::add_blocks;
 use super::plans::place;
 use super::windows::merged;
-use crate::store::CheckpointOptions;
-use crate::store::CheckpointReport;
-use crate::store::Store;
 use crate::base::{BlockId, Result, Seq, Task, caught};
 use crate::block::{Address, Written};
 use crate::catalog::{Effect, State};
+use crate::store::commit::blocks::add_blocks;
+use crate::store::{CheckpointOptions, CheckpointReport, Store};
 use crate::table::{
     Classes, GroupId, OrderPlan, PlanOptions, PlannedSlot, Reorder, RowGroup, Slot, Table, Window, merge_groups, plan,
     plan_order,

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::Store;
-use super::plans::inputs;
-use super::plans::leaving;
+use super::plans::{inputs, leaving};
 use crate::base::{BlockId, Meter, Result, TableId, Task, caught};
 use crate::block::{Address, BlockWriter, RepackPlan};
 use crate::catalog::State;
+use crate::store::Store;
 use crate::table::Plan;
 
 /// How many bytes are copied in the time that it takes to rewrite one.
@@ -21,7 +20,12 @@ pub(in crate::store) type Copies = BTreeMap<BlockId, BTreeMap<Address, Vec<Table
 
 impl Store {
     /// What is left in the blocks of a plan, except the inputs of windows.
-    pub(in crate::store) fn groups_to_copy(&self, state: &State, plans: &[(TableId, Plan)], plan: &RepackPlan) -> Result<Copies> {
+    pub(in crate::store) fn groups_to_copy(
+        &self,
+        state: &State,
+        plans: &[(TableId, Plan)],
+        plan: &RepackPlan,
+    ) -> Result<Copies> {
         let mut copies: Copies = plan.blocks.iter().map(|block| (*block, BTreeMap::new())).collect();
         // Without blocks there is nothing to look for.
         let tables = state.tables().take(if copies.is_empty() { 0 } else { usize::MAX });

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::store::Store;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Result};
 use crate::block::{Address, EncodedRowGroup};
+use crate::store::Store;
 use crate::table::{
     Classes, MergeOrder, MergedGroups, RewrittenGroup, RowGroup, Rows, Table, Window, merge_groups, overlaps,
     remap_merged, rewrite,
@@ -19,7 +19,12 @@ pub(in crate::store) type RewrittenWindow = (Vec<(EncodedRowGroup, bool)>, Optio
 
 impl Store {
     /// Rewrites a window, in the order of the table: if its row groups overlap, they are merged, and it is said where their rows are now.
-    pub(in crate::store) fn rewrite_window(&self, table: &Table, window: &Window, cancel: &Cancel) -> Result<RewrittenWindow> {
+    pub(in crate::store) fn rewrite_window(
+        &self,
+        table: &Table,
+        window: &Window,
+        cancel: &Cancel,
+    ) -> Result<RewrittenWindow> {
         let (reader, pool, proof) = (&self.reader(), &self.env().pool, self.options().proof());
         if window.rows == 0 || planted(Bug::LeaveOverlaps) || !overlaps(reader, pool, table, window)? {
             return Ok((rewrite(reader, pool, &table.schemas, &table.spec, window, proof)?, None));

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::Store;
-use crate::store::VersionInfo;
 use crate::base::{Cancel, Error, Result, Seq};
 use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::take_batch;
+use crate::store::read::resolve::{newest, of_table};
+use crate::store::{Store, VersionInfo};
 use crate::table::{Checks, RowPlace, Searcher, StoredSchema, Table, TableCodec};
 
 /// What a write by key did.
@@ -85,7 +83,12 @@ impl Store {
 }
 
 /// `Conflict` if the table is not as rows were prepared for it: with this schema and, of rows rather than keys, these checks.
-pub(in crate::store) fn check_schema(table: &Table, path: &Path, expected: &SchemaRef, checks: Option<&Checks>) -> Result<()> {
+pub(in crate::store) fn check_schema(
+    table: &Table,
+    path: &Path,
+    expected: &SchemaRef,
+    checks: Option<&Checks>,
+) -> Result<()> {
     let same_checks = |checks: &Checks| table.schema().is_some_and(|own| own.has_checks(checks));
     let same = table.codec().ok().is_some_and(|codec| codec.schema() == expected);
     match same && checks.is_none_or(same_checks) {

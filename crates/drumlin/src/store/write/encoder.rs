@@ -2,10 +2,10 @@
 
 use arrow::array::RecordBatch;
 
-use crate::store::Store;
 use crate::base::{Pool, Result};
 use crate::block::EncodedRowGroup;
 use crate::segment::Proof;
+use crate::store::Store;
 use crate::table::{Schemes, TableCodec, encode_group, key_filter};
 
 /// Encodes frames into row groups.

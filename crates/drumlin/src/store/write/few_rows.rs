@@ -1,5 +1,5 @@
 //! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row groups
-//! (see keyed_bulk.rs).
+//! (see many_rows.rs).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,24 +7,16 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use super::by_key::ByKey;
-use super::by_key::Gathered;
-use super::by_key::RowsReport;
-use super::by_key::check_schema;
-use super::by_key::dedup_keys;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::commit::in_groups::in_memory;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
-use crate::store::read::resolve::table_at;
-use crate::store::nouns::transaction::Open;
-use crate::store::Frame;
-use crate::store::Store;
-use crate::store::WriteOptions;
+use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
 use crate::segment::join_batches;
+use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::nouns::transaction::Open;
+use crate::store::parts::{Proposal, Work};
+use crate::store::read::resolve::table_at;
+use crate::store::{Frame, Store, WriteOptions};
 use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, Table, TableCodec, batch_bytes};
 
 /// What rows of a frame must be to be brought into a table.

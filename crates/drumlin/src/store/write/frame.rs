@@ -1,4 +1,4 @@
-//! Writes and appends frames (see write_frames.rs for how), and creates tables.
+//! Frames: the rows of a call, and how they are to be written. What is done with them is *frames.rs*; here tables are created.
 
 use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
 use arrow::datatypes::SchemaRef;
@@ -54,7 +54,11 @@ impl<'a> Frame<'a> {
     }
 
     /// The batches, with every value checked; errors name `table`.
-    pub(in crate::store) fn into_batches(self, pool: &Pool, table: &str) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
+    pub(in crate::store) fn into_batches(
+        self,
+        pool: &Pool,
+        table: &str,
+    ) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
         match self.rows {
             Source::Checked(batches) => batches,
             Source::Foreign(rows) => {

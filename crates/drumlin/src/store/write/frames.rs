@@ -6,30 +6,22 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::store::commit::blocks::Placed;
-use crate::store::commit::blocks::add_blocks;
-use super::by_key::ByKey;
-use super::by_key::Gathered;
-use crate::store::commit::prepare::ATTEMPTS_MAX;
+use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
-use crate::store::commit::in_groups::InMemory;
 use super::few_rows::Demands;
-use crate::store::parts::Pin;
-use crate::store::parts::Proposal;
-use crate::store::parts::Work;
-use crate::store::read::resolve::table_at;
-use crate::store::nouns::transaction::Open;
-use crate::store::Frame;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::VersionInfo;
-use crate::store::WriteOptions;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, Written};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::segment::{Compression, Proof};
+use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::prepare::ATTEMPTS_MAX;
+use crate::store::nouns::transaction::Open;
+use crate::store::parts::{Pin, Proposal, Work};
+use crate::store::read::resolve::table_at;
+use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::table::{
     Conform, Kill, NewGroup, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
     batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,

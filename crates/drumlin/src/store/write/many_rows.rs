@@ -10,29 +10,19 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use crate::store::commit::blocks::Placed;
-use crate::store::commit::blocks::add_blocks;
-use super::by_key::ByKey;
-use super::by_key::Gathered;
-use super::by_key::RowsReport;
-use super::by_key::check_schema;
-use super::by_key::dedup_keys;
-use super::by_key::refuse;
-use super::encoder::Encoder;
-use super::encoder::encode_keyed_group;
-use crate::store::parts::Proposal;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::table_at;
-use crate::store::change::delete::delete_in_memory;
-use crate::store::change::delete::positions;
-use crate::store::Store;
-use crate::store::WriteOptions;
+use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys, refuse};
+use super::encoder::{Encoder, encode_keyed_group};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Progress, Result, Task};
 use crate::block::{BlockWriter, EncodedRowGroup};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
+use crate::store::change::delete::{delete_in_memory, positions};
+use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::parts::Proposal;
+use crate::store::read::resolve::{of_table, table_at};
+use crate::store::{Store, WriteOptions};
 use crate::table::{
     Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table,
     TableChange, TableCodec, VersionKind, batch_bytes, in_pieces,

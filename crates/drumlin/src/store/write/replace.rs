@@ -6,25 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use crate::store::commit::blocks::Placed;
-use crate::store::commit::blocks::add_blocks;
-use super::by_key::check_distinct;
-use super::by_key::refuse;
-use crate::store::commit::in_groups::InMemory;
-use crate::store::commit::in_groups::in_memory;
-use crate::store::read::resolve::newest;
-use crate::store::read::resolve::of_table;
-use crate::store::read::resolve::table_at;
-use crate::store::change::delete::FullChange;
-use crate::store::change::delete::delete_in_memory;
-use crate::store::change::delete::positions;
-use crate::store::change::delete::rest_on_rows;
-use crate::store::Frame;
-use crate::store::Place;
-use crate::store::Store;
-use crate::store::Table;
-use crate::store::VersionInfo;
-use crate::store::WriteOptions;
+use super::by_key::{check_distinct, refuse};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Task};
 use crate::block::{BlockWriter, Written};
@@ -32,9 +14,15 @@ use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
+use crate::store::change::delete::{FullChange, delete_in_memory, positions, rest_on_rows};
+use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::read::resolve::{newest, of_table, table_at};
+use crate::store::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
+use crate::table;
 use crate::table::{
-    self, Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema,
-    TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
+    Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema, TableChange,
+    VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
 /// Rows that are to replace others: on storage, waiting for their commit.

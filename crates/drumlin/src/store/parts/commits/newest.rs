@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::pins::Pin;
-use super::pins::Pins;
+use super::pins::{Pin, Pins};
 use crate::base::Seq;
 use crate::catalog::State;
 use crate::storage::{InlineStorage, names};

@@ -8,28 +8,22 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::store::Sync;
-use super::queue::Answer;
-use super::queue::Committer;
-use super::queue::Waiting;
-use crate::store::parts::context::Context;
-use super::feeds::CommitRecord;
-use super::feeds::Feeds;
+use super::feeds::{CommitRecord, Feeds};
 use super::newest::Newest;
-use super::proposal::Proposal;
-use super::proposal::Work;
-use super::proposal::admit;
-use super::proposal::too_large;
-use crate::store::parts::recover;
-use crate::store::parts::session::Session;
+use super::proposal::{Proposal, Work, admit, too_large};
+use super::queue::{Answer, Committer, Waiting};
 use super::syncer::Syncer;
-use crate::store::parts::times::Times;
 use crate::base::planted::{Bug, planted};
 use crate::base::waiting::Held;
 use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
 use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
 use crate::storage::Storage;
+use crate::store::Sync;
+use crate::store::parts::context::Context;
+use crate::store::parts::recover;
+use crate::store::parts::session::Session;
+use crate::store::parts::times::Times;
 
 /// A commit with this many effects on nodes is worth a second thread.
 const LARGE: usize = 2000;

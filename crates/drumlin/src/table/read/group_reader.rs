@@ -1,0 +1,337 @@
+//! A row group, opened to be read: the directories of its layers are in memory, and its columns are decoded on request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Schema};
+use bytes::Bytes;
+
+use crate::base::{Error, Result, Version};
+use crate::block::{Address, BlockReader, Column, Directory, Wanted};
+use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
+use crate::table::group::layers::Located;
+use crate::table::group::patch::{Layer, NewPatch, PATCHES_MAX};
+use crate::table::schema::arrays::into_type;
+use crate::table::schema::column::repeated;
+use crate::table::schema::conform::as_read;
+use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
+use crate::table::{RowGroup, StoredSchema, Table};
+
+/// A row group is patched if of its bytes afterwards no more than one in as many is not read.
+const PATCH_DEAD_SHARE: u64 = 2;
+
+/// An open row group.
+pub(in crate::table) struct GroupReader<'a> {
+    pub blocks: &'a BlockReader,
+    pub group: &'a RowGroup,
+    /// Of its newest layer.
+    directory: Arc<Directory>,
+    /// What there is of a row group in several layers.
+    below: Option<Box<BelowReader<'a>>>,
+    /// The schema that it was written with.
+    own: &'a StoredSchema,
+    /// The schema of the version that is read, in whose names columns are asked for.
+    seen: &'a StoredSchema,
+    /// Columns that its table lacks and that have one value.
+    constants: &'a Constants,
+}
+
+/// What there is of a row group in several layers.
+struct BelowReader<'a> {
+    schemas: &'a [StoredSchema],
+    directories: Vec<Arc<Directory>>,
+    /// Where each column of the row group's schema is.
+    located: Vec<Option<Located>>,
+}
+
+/// A segment of an open row group.
+#[derive(Clone, Copy)]
+struct Place<'r> {
+    located: Located,
+    /// The type that it was written with.
+    data_type: &'r DataType,
+}
+
+/// Where a column comes from.
+enum Source<'a> {
+    /// From nowhere: it does not have a column of this name and type.
+    Missing(&'a str, &'a DataType),
+    /// From a segment of the first type, to be cast to the second.
+    Stored(Bytes, &'a DataType, &'a DataType),
+}
+
+impl<'a> GroupReader<'a> {
+    /// Reads the directory of a row group of `table`, to be read as `version` calls its columns. `Corrupt` if it is not that of
+    /// this row group.
+    pub fn open(blocks: &'a BlockReader, table: &'a Table, version: Version, group: &'a RowGroup) -> Result<Self> {
+        Self::with_schemas(blocks, &table.schemas, table.schema_of(version)?, group)
+    }
+
+    /// The same, of a table that has had `schemas`, read in the names of `seen`.
+    pub fn with_schemas(
+        blocks: &'a BlockReader,
+        schemas: &'a [StoredSchema],
+        seen: &'a StoredSchema,
+        group: &'a RowGroup,
+    ) -> Result<Self> {
+        let open = |layer: Layer<'_>| {
+            let directory = blocks.directory(layer.address)?;
+            match directory.columns.len() == layer.width(schemas) && directory.rows == group.rows {
+                true => Ok(directory),
+                false => {
+                    let block = layer.address.block;
+                    Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")))
+                }
+            }
+        };
+        let mut layers = group.layers();
+        let directory = open(layers.next().expect("the newest"))?;
+        let below = match &group.patched {
+            None => None,
+            Some(_) => {
+                let directories = layers.map(open).collect::<Result<_>>()?;
+                Some(Box::new(BelowReader { schemas, directories, located: group.located(schemas) }))
+            }
+        };
+        let own = &schemas[group.schema as usize];
+        Ok(Self { blocks, group, directory, below, own, seen, constants: &NO_CONSTANTS })
+    }
+
+    /// The same, with columns that its table lacks and that have one value.
+    pub fn with_constants(self, constants: &'a Constants) -> Self {
+        Self { constants, ..self }
+    }
+
+    /// Where the column is that the version calls `name`; `None` if no layer has it.
+    fn place(&self, name: &str) -> Option<Place<'_>> {
+        let at = self.own.place_of(name, self.seen)?;
+        let Some(below) = &self.below else {
+            return Some(Place {
+                located: Located { layer: 0, index: at },
+                data_type: self.own.0.field(at).data_type(),
+            });
+        };
+        let located = below.located[at]?;
+        let layer = self.group.layers().nth(located.layer).expect("it was opened");
+        let schema = &below.schemas[layer.schema as usize];
+        Some(Place { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
+    }
+
+    fn layer(&self, at: usize) -> (&Address, &Arc<Directory>) {
+        let address = self.group.addresses().nth(at).expect("a layer of it");
+        match (at, &self.below) {
+            (1.., Some(below)) => (address, &below.directories[at - 1]),
+            _ => (address, &self.directory),
+        }
+    }
+
+    fn column_at(&self, Located { layer, index }: Located) -> &Column {
+        &self.layer(layer).1.columns[index]
+    }
+
+    /// What the directory says of the column called `name`; `None` if it does not have that column.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.place(name).map(|place| self.column_at(place.located))
+    }
+
+    /// What the directory says of the values of a column of `schema`, in the type that it has there; `None` if nothing.
+    pub fn stats(&self, schema: &Schema, index: usize) -> Option<ColumnStats> {
+        let field = schema.field(index);
+        match self.place(field.name()) {
+            Some(place) => {
+                same_stats(place.data_type, field.data_type()).then(|| self.column_at(place.located).stats.clone())
+            }
+            None => match self.seen.fill_of(field.name()) {
+                Some(value) => into_type(value.ok()?, field.data_type()).ok().map(|value| measure(&value)),
+                None => Some(missing_stats(field.name(), u64::from(self.group.rows), self.constants)),
+            },
+        }
+    }
+
+    /// The bytes of those of `columns` (positions in `schema`) that it has.
+    pub fn bytes(&self, schema: &Schema, columns: impl IntoIterator<Item = usize>) -> u64 {
+        let own = columns.into_iter().filter_map(|index| self.column(schema.field(index).name()));
+        own.map(|column| column.bytes).sum()
+    }
+
+    /// What a patch of these columns of `schema`, which becomes its own, is made with; `None` if it takes less to write the whole
+    /// row group again: now, or soon, because most of what lies below would not be read any more.
+    pub fn patch(&self, schema: &Schema, columns: Vec<u32>) -> Option<NewPatch> {
+        let (mut read, mut replaced) = (vec![0; self.group.addresses().count()], 0);
+        for (at, field) in (0..).zip(schema.fields()) {
+            let Some(place) = self.place(field.name()) else { continue };
+            let bytes = self.column_at(place.located).bytes;
+            match columns.binary_search(&at) {
+                Ok(_) => replaced += bytes,
+                Err(_) => read[place.located.layer] += bytes,
+            }
+        }
+        let base = read.len() - 1;
+        let stays = read.iter().enumerate().filter(|(layer, read)| *layer == base || **read > 0);
+        let (mut layers, mut bytes, mut dead_bytes) = (0, 0, 0);
+        for (layer, read) in stays {
+            let all: u64 = self.layer(layer).1.columns.iter().map(|column| column.bytes).sum();
+            layers += 1;
+            bytes += all;
+            dead_bytes += all - read;
+        }
+        let pays = dead_bytes * PATCH_DEAD_SHARE <= bytes + replaced && layers <= PATCHES_MAX;
+        pays.then_some(NewPatch { columns, dead_bytes })
+    }
+
+    /// What is read for `columns` (positions in `schema`).
+    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Wanted> {
+        let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for Located { layer, index } in
+            columns.iter().filter_map(|index| Some(self.place(schema.field(*index).name())?.located))
+        {
+            layers.entry(layer).or_default().push(index);
+        }
+        let part = |(layer, columns)| {
+            let (address, directory) = self.layer(layer);
+            Wanted::Columns(*address, directory.clone(), columns)
+        };
+        layers.into_iter().map(part).collect()
+    }
+
+    /// What is read for the filter of its keys.
+    pub fn wanted_filter(&self) -> Wanted {
+        let (address, directory) = self.layer(self.group.addresses().count() - 1);
+        Wanted::Filter(*address, directory.clone())
+    }
+
+    /// The bytes of the filter of its keys.
+    pub fn key_filter_bytes(&self) -> u64 {
+        let (_, directory) = self.layer(self.group.addresses().count() - 1);
+        directory.filter.map_or(0, |filter| filter.bytes)
+    }
+
+    /// The filter of its keys, if it has one.
+    pub fn key_filter(&self) -> Result<Option<Bytes>> {
+        let (address, directory) = self.layer(self.group.addresses().count() - 1);
+        self.blocks.filter(address, directory)
+    }
+
+    /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.
+    pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
+        let (rows, keyed) = (self.group.rows as usize, text_dictionary());
+        self.each(schema, columns, |source| match source {
+            Source::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
+                self.missing(name, &keyed, rows)
+            }
+            Source::Missing(name, wanted) => self.missing(name, wanted, rows),
+            Source::Stored(bytes, own, wanted) => {
+                // Decimals of few digits are decoded to few bytes, whatever their type, and strings as they are kept.
+                let keyed = matches!(wanted, DataType::Dictionary(..));
+                let form = if own != wanted && (own.is_decimal() || keyed) { Form::Native } else { form };
+                let array = decode(bytes, rows, own, form)?;
+                match form == Form::Exact || own != wanted {
+                    true => as_read(array, wanted).map_err(|e| misfit(own, wanted, e)),
+                    false => Ok(array),
+                }
+            }
+        })
+    }
+
+    /// The rows `picked`, ascending, of `columns`.
+    pub fn pick(&self, schema: &Schema, columns: &[usize], picked: &[u32]) -> Result<Vec<ArrayRef>> {
+        let rows = self.group.rows as usize;
+        self.each(schema, columns, |source| match source {
+            Source::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
+            Source::Stored(bytes, own, wanted) => {
+                as_read(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
+            }
+        })
+    }
+
+    /// A column that it does not have: constant, or null.
+    fn missing(&self, name: &str, wanted: &DataType, rows: usize) -> Result<ArrayRef> {
+        match self.seen.fill_of(name) {
+            Some(value) => as_read(repeated(&value?, rows)?, wanted),
+            None => missing(name, wanted, rows, self.constants),
+        }
+    }
+
+    /// A column as it is encoded, and what the directory says of it; `None` if it has no column of that type.
+    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &Column)>> {
+        let field = schema.field(index);
+        let Some(Place { located: Located { layer, index }, .. }) =
+            self.place(field.name()).filter(|place| place.data_type == field.data_type())
+        else {
+            return Ok(None);
+        };
+        let (address, directory) = self.layer(layer);
+        Ok(Some((self.blocks.segments(address, directory, &[index])?.remove(0), &directory.columns[index])))
+    }
+
+    /// The same, to be placed elsewhere.
+    pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
+        let segment = |(bytes, Column { stats, kept, .. }): (Bytes, &Column)| Segment {
+            bytes: bytes.to_vec(),
+            stats: stats.clone(),
+            kept: *kept,
+        };
+        Ok(self.stored(schema, index)?.map(segment))
+    }
+
+    /// Decodes a column that is to be encoded again, and tells how it was encoded.
+    pub fn decode_with_scheme(&self, schema: &Schema, index: usize, form: Form) -> Result<(ArrayRef, Scheme)> {
+        match self.stored(schema, index)? {
+            Some((bytes, _)) => {
+                decode_with_scheme(bytes, self.group.rows as usize, schema.field(index).data_type(), form)
+            }
+            None => Ok((self.decode(schema, &[index], Form::Exact)?.remove(0), Scheme::default())),
+        }
+    }
+
+    /// The segments at these places, with one request for each layer.
+    fn segments(&self, places: &[Option<Place<'_>>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found = vec![None; places.len()];
+        let layers = places.iter().flatten().map(|place| place.located.layer).max().map_or(0, |last| last + 1);
+        for layer in 0..layers {
+            let own = |(at, place): (usize, &Option<Place<'_>>)| {
+                let located = place.as_ref().map(|place| place.located).filter(|located| located.layer == layer)?;
+                Some((at, located.index))
+            };
+            let (wanted, columns): (Vec<usize>, Vec<usize>) = places.iter().enumerate().filter_map(own).unzip();
+            let (address, directory) = self.layer(layer);
+            for (at, bytes) in wanted.into_iter().zip(self.blocks.segments(address, directory, &columns)?) {
+                found[at] = Some(bytes);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the segments of columns, and makes an array of each.
+    fn each(
+        &self,
+        schema: &Schema,
+        columns: &[usize],
+        make: impl Fn(Source<'_>) -> Result<ArrayRef>,
+    ) -> Result<Vec<ArrayRef>> {
+        let places: Vec<Option<Place<'_>>> =
+            columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
+        let segments = self.segments(&places)?;
+        let array = |((place, bytes), &index): ((&Option<Place<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
+            let wanted = schema.field(index).data_type();
+            let (Some(place), Some(bytes)) = (place, bytes) else {
+                return make(Source::Missing(schema.field(index).name(), wanted));
+            };
+            make(Source::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+                let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
+                let offset = self.column_at(place.located).offset;
+                e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
+            })
+        };
+        places.iter().zip(segments).zip(columns).map(array).collect()
+    }
+}
+
+/// The error for a value that the type in which a column is read does not hold, such as a far year in nanoseconds.
+fn misfit(own: &DataType, wanted: &DataType, error: Error) -> Error {
+    Error::schema_mismatch(format!(
+        "a value of type {own} does not fit {wanted}, in which the column is read: other rows have that type, or the engine that asks has no other; read them apart, or leave the column out"
+    ))
+    .with_source(error.message())
+}

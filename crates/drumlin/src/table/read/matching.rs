@@ -1,0 +1,148 @@
+//! The rows for which a filter is true.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use roaring::RoaringBitmap;
+
+use super::group_reader::GroupReader;
+use crate::base::{Cancel, Pool, Result};
+use crate::block::BlockReader;
+use crate::filter::{BoundFilter, Filter, Verdict};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::Form;
+use crate::table::memory::overlay::Overlay;
+use crate::table::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
+
+/// The rows among `rows` of a row group for which `filter` is true.
+pub(in crate::table) fn matching(
+    reader: &GroupReader<'_>,
+    schema: &SchemaRef,
+    rows: &Rows,
+    filter: &BoundFilter,
+) -> Result<Rows> {
+    let total = reader.group.rows;
+    let stats = |index: usize| reader.stats(schema, index);
+    match filter.verdict(u64::from(total), &stats) {
+        Verdict::None => {
+            reader.blocks.metrics().groups_pruned.add(1);
+            return Ok(Rows::None);
+        }
+        Verdict::All => return Ok(rows.clone()),
+        Verdict::Some => {}
+    }
+    let arrays = reader.decode(schema, filter.columns(), Form::Stored)?;
+    let truth = truth(filter, schema, total as usize, arrays)?;
+    let mut hits = bitmap(&truth);
+    if let Rows::Some(rows) = rows {
+        hits &= rows;
+    }
+    Ok(match hits.len() {
+        0 => Rows::None,
+        n if n == u64::from(total) => Rows::All,
+        _ => Rows::Some(hits),
+    })
+}
+
+/// The set bits.
+fn bitmap(bits: &BooleanBuffer) -> RoaringBitmap {
+    let mut bytes = bits.sliced().to_vec();
+    bytes.truncate(bits.len().div_ceil(8));
+    if let Some(last) = bytes.last_mut().filter(|_| !bits.len().is_multiple_of(8)) {
+        *last &= (1 << (bits.len() % 8)) - 1;
+    }
+    RoaringBitmap::from_lsb0_bytes(0, &bytes)
+}
+
+/// The rows for which `filter` is true, given its columns.
+pub(in crate::table) fn truth(
+    filter: &BoundFilter,
+    schema: &Schema,
+    rows: usize,
+    columns: Vec<ArrayRef>,
+) -> Result<BooleanBuffer> {
+    let fields: Vec<Field> = filter
+        .columns()
+        .iter()
+        .zip(&columns)
+        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
+        .collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
+    let truth = filter.evaluate(&batch)?;
+    Ok(match truth.nulls() {
+        Some(nulls) => truth.values() & nulls.inner(),
+        None => truth.values().clone(),
+    })
+}
+
+/// Rows of one row group.
+pub struct Matches {
+    /// The row group.
+    pub group: GroupId,
+    /// The positions of the rows; not empty.
+    pub rows: RoaringBitmap,
+}
+
+/// Rows of a table, wherever they are stored.
+pub struct Found {
+    /// Those in row groups.
+    pub groups: Vec<Matches>,
+    /// The keys of those written by key since.
+    pub keys: Keys,
+}
+
+/// The visible rows for which `filter` is true, found in parallel.
+pub fn matching_rows(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    read_point: ReadPoint,
+    filter: &Filter,
+    cancel: &Cancel,
+) -> Result<Found> {
+    let schema = table.schema_of(read_point.version)?.0.clone();
+    let filter = filter.bind(&schema)?;
+    let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
+    let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
+        truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
+    };
+    search(reader, pool, table, read_point, cancel, find, keep)
+}
+
+/// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
+pub(in crate::table) fn search(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &Table,
+    read_point: ReadPoint,
+    cancel: &Cancel,
+    find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
+    keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
+) -> Result<Found> {
+    let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
+    let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
+    let found = pool.map(groups, |group| {
+        cancel.check()?;
+        let rows = table.visible(group, read_point.version);
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let group = GroupReader::open(reader, table, read_point.version, group)?;
+        let mut rows = find(&group, &rows)?;
+        if let Some((overlay, codec)) = &overlay {
+            rows = overlay.hide(&group, codec, rows)?;
+        }
+        let group = group.group;
+        Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
+    })?;
+    let mut keys = Keys::default();
+    if let Some((overlay, codec)) = &overlay {
+        let (all, rows) = overlay.rows_at(0..overlay.keys.len());
+        let kept = keep(codec, &all, &rows)?;
+        keys = all.take(kept.set_indices());
+    }
+    Ok(Found { groups: found.into_iter().flatten().collect(), keys })
+}

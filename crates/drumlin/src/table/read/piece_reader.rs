@@ -1,0 +1,277 @@
+//! Reads the pieces of a scan: decodes the columns of row groups, and of rows written by key, and keeps the rows that the
+//! filter keeps.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::group_reader::GroupReader;
+use super::matching::{matching, truth};
+use super::pieces::{PICK_SHARE, Piece};
+use crate::base::{ErrorKind, Pool, Result, caught, span};
+use crate::block::BlockReader;
+use crate::filter::{BoundFilter, Verdict};
+use crate::memtable::{Keys, RowBytes};
+use crate::segment::{Form, filter_batch};
+use crate::table::memory::overlay::OverlayRows;
+use crate::table::order::kway::Merged;
+use crate::table::order::sort_columns;
+use crate::table::schema::arrays::{into_type, mask};
+use crate::table::schema::read_as::ReadAs;
+use crate::table::{RowGroup, Rows, TableCodec, View};
+
+/// What a scan reads, of each of its pieces.
+pub(in crate::table) struct PieceReader {
+    pub reader: Arc<BlockReader>,
+    pub pool: Pool,
+    pub view: View,
+    /// The columns as the table is read: those of its version, or of the data set that it is part of.
+    pub read_as: ReadAs,
+    /// The schema of the batches.
+    pub schema: SchemaRef,
+    /// The columns to decode, by position in `read_as`; from `width` on, those needed only for sorting.
+    pub columns: Vec<usize>,
+    pub types: Vec<DataType>,
+    pub width: usize,
+    pub filter: Option<BoundFilter>,
+    pub form: Form,
+    /// Rows written by key since.
+    pub overlay: Option<(OverlayRows, TableCodec)>,
+    /// What messages call the table.
+    pub name: Option<String>,
+}
+
+impl PieceReader {
+    /// Reads the rows of a piece that the filter keeps, in order, in batches of at most as many rows as a row group has.
+    pub fn read(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+        self.named(|| self.read_piece(piece))
+    }
+
+    /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
+    pub fn read_as_stored(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+        match piece.groups.as_slice() {
+            [(group, rows)] if !piece.needs_sort() => self.named(|| {
+                let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(Vec::new()) };
+                let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
+                let named = names.zip(arrays).map(|(name, array)| (name, array, true));
+                Ok(vec![RecordBatch::try_from_iter_with_nullable(named)?])
+            }),
+            _ => self.read(piece),
+        }
+    }
+
+    /// Has storage fetch the columns of a piece.
+    pub fn prefetch(&self, piece: &Piece) {
+        let table = &self.view.table;
+        let Ok(seen) = table.schema_of(self.view.read_point.version) else { return };
+        for (group, _) in &piece.groups {
+            let names = self.columns.iter().map(|index| self.read_as.schema().field(*index).name().as_str());
+            for (address, columns) in group.columns_by_layer(&table.schemas, seen, names) {
+                self.reader.prefetch(address, &columns);
+            }
+        }
+    }
+
+    /// Over a network, brings what reading pieces, each with its own reader, needs into the cache, with two rounds of requests:
+    /// directories, and columns, of as many as fit. Returns of how many.
+    pub fn fetch<'p>(pieces: impl Iterator<Item = (&'p Self, &'p Piece)> + Clone) -> usize {
+        let Some((Self { reader: blocks, .. }, _)) = pieces.clone().next() else { return 0 };
+        let groups = |piece: &'p Piece| piece.groups.iter().map(|(group, _)| group);
+        blocks
+            .fetch_directories(pieces.clone().flat_map(|(_, piece)| groups(piece)).flat_map(|group| group.addresses()));
+        let (mut wanted, mut bytes, mut count) = (Vec::new(), 0, 0);
+        for (own, piece) in pieces {
+            let schema = own.read_as.schema();
+            let filtered = own.filter.iter().flat_map(|filter| filter.columns()).copied();
+            let columns: BTreeSet<usize> = own.columns.iter().copied().chain(filtered).collect();
+            let columns: Vec<usize> = columns.into_iter().collect();
+            // What is wrong with one shows when it is read.
+            let readers: Vec<GroupReader<'_>> = groups(piece).filter_map(|group| own.open(group).ok()).collect();
+            bytes += readers.iter().map(|reader| reader.bytes(schema, columns.iter().copied())).sum::<u64>();
+            if count > 0 && bytes > blocks.fetch_bytes_max() / 2 {
+                break;
+            }
+            wanted.extend(readers.iter().flat_map(|reader| reader.wanted(schema, &columns)));
+            count += 1;
+        }
+        blocks.fetch(wanted);
+        count
+    }
+
+    /// The number of rows of a piece that the filter keeps. Decodes no more than the filter needs.
+    pub fn count(&self, piece: &Piece) -> Result<u64> {
+        self.named(|| {
+            let mut rows = 0;
+            for (group, visible) in &piece.groups {
+                rows += match self.filter.is_none() && self.overlay.is_none() {
+                    true => visible.count(group.rows),
+                    false => self.kept(&self.open(group)?, visible)?.count(group.rows),
+                };
+            }
+            let Some((overlay, codec)) = &self.overlay else { return Ok(rows) };
+            let (keys, bytes) = overlay.rows_at(piece.rows.clone());
+            let kept = self.truth_of(codec, &keys, &bytes)?;
+            Ok(rows + kept.map_or(keys.len() as u64, |kept| kept.true_count() as u64))
+        })
+    }
+
+    /// A piece without the row groups whose statistics rule out the filter; `None` if nothing is left.
+    pub fn pruned(&self, mut piece: Piece) -> Option<Piece> {
+        let Some(filter) = &self.filter else { return Some(piece) };
+        let before = piece.groups.len();
+        piece.groups.retain(|(group, _)| {
+            let verdict = caught(|| {
+                let reader = self.open(group)?;
+                Ok(filter.verdict(u64::from(group.rows), &|index| reader.stats(self.read_as.schema(), index)))
+            });
+            // What is wrong with it shows when it is read.
+            verdict.map_or(true, |verdict| verdict != Verdict::None)
+        });
+        self.reader.metrics().groups_pruned.add((before - piece.groups.len()) as u64);
+        (!piece.groups.is_empty() || !piece.rows.is_empty()).then_some(piece)
+    }
+
+    /// Opens a row group of the table.
+    pub fn open<'a>(&'a self, group: &'a RowGroup) -> Result<GroupReader<'a>> {
+        let version = self.view.read_point.version;
+        Ok(GroupReader::open(&self.reader, &self.view.table, version, group)?.with_constants(self.read_as.constants()))
+    }
+
+    /// Does `work`, so that its errors name the table.
+    pub fn named<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        caught(work).map_err(|e| match (e.kind(), &self.name) {
+            (ErrorKind::Corrupt | ErrorKind::Internal | ErrorKind::SchemaMismatch, Some(name)) => {
+                e.context(format!("'{name}'"))
+            }
+            _ => e,
+        })
+    }
+
+    fn read_piece(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+        span!("read_piece", groups = piece.groups.len());
+        let batches = self.batches_of(piece)?;
+        self.reader.metrics().rows_read.add(batches.iter().map(|batch| batch.num_rows() as u64).sum());
+        Ok(batches)
+    }
+
+    fn batches_of(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+        let sorts = piece.needs_sort();
+        let mut batches = Vec::with_capacity(piece.groups.len() + 1);
+        for (group, rows) in &piece.groups {
+            batches.extend(if sorts { self.read_in_order(group, rows)? } else { self.read_group(group, rows)? });
+        }
+        batches.extend(self.rows_of(piece)?);
+        if sorts && !batches.is_empty() {
+            let sources = batches.into_iter().map(|batch| std::iter::once(Ok(batch)));
+            let merged = Merged::new(self.read_schema(), self.view.order()?, sources.collect())?;
+            batches = merged.collect::<Result<_>>()?;
+        }
+        batches.into_iter().map(|batch| self.narrowed(batch)).collect()
+    }
+
+    /// The rows of a group that are kept, in the order of the table.
+    pub fn read_in_order(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        let Some(batch) = self.read_group(group, rows)? else { return Ok(None) };
+        // Usually they are.
+        sort_columns::sorted(batch, self.view.order()?).map(Some)
+    }
+
+    /// The rows of a piece that were written by key since.
+    pub fn rows_of(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
+        let Some((overlay, codec)) = &self.overlay else { return Ok(None) };
+        self.read_rows(overlay, codec, piece.rows.clone())
+    }
+
+    /// A batch without the columns that are needed only for sorting.
+    pub fn narrowed(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if self.width == self.columns.len() {
+            return Ok(batch);
+        }
+        Ok(RecordBatch::try_new(self.schema.clone(), batch.columns()[..self.width].to_vec())?)
+    }
+
+    /// The schema of the batches with these columns.
+    pub fn read_schema(&self) -> SchemaRef {
+        if self.width == self.columns.len() {
+            return self.schema.clone();
+        }
+        let field = |(index, data_type): (&usize, &DataType)| {
+            Field::new(self.read_as.schema().field(*index).name(), data_type.clone(), true)
+        };
+        Arc::new(Schema::new(self.columns.iter().zip(&self.types).map(field).collect::<Vec<_>>()))
+    }
+
+    /// Those of `visible` that the filter keeps and no row written by key since hides.
+    fn kept(&self, group: &GroupReader<'_>, visible: &Rows) -> Result<Rows> {
+        let rows = match &self.filter {
+            None => visible.clone(),
+            Some(filter) => matching(group, self.read_as.schema(), visible, filter)?,
+        };
+        match &self.overlay {
+            Some((overlay, codec)) => overlay.hide(group, codec, rows),
+            None => Ok(rows),
+        }
+    }
+
+    fn read_group(&self, group: &RowGroup, rows: &Rows) -> Result<Option<RecordBatch>> {
+        self.columns_of(group, rows, self.form)?.map(|arrays| self.batch(arrays)).transpose()
+    }
+
+    /// The columns of those rows of a group that are kept, in any type with their values; `None` if there are none.
+    fn columns_of(&self, group: &RowGroup, rows: &Rows, form: Form) -> Result<Option<Vec<ArrayRef>>> {
+        let reader = self.open(group)?;
+        let rows = self.kept(&reader, rows)?;
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        self.reader.metrics().groups_read.add(1);
+        let schema = self.read_as.shown();
+        if let Rows::Some(picked) = &rows
+            && picked.len() <= u64::from(group.rows) / PICK_SHARE
+        {
+            let picked: Vec<u32> = picked.iter().collect();
+            return Ok(Some(reader.pick(schema, &self.columns, &picked)?));
+        }
+        let Rows::Some(rows) = &rows else {
+            return Ok(Some(reader.decode(schema, &self.columns, form)?));
+        };
+        // In their cheapest types there is less to move.
+        let form = if form == Form::Stored { form } else { Form::Native };
+        let arrays = reader.decode(schema, &self.columns, form)?;
+        let named = self.columns.iter().map(|index| schema.field(*index).name()).zip(arrays);
+        let kept = filter_batch(
+            &RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?,
+            &mask(rows, group.rows),
+        )?;
+        Ok(Some(kept.columns().to_vec()))
+    }
+
+    /// Rows written by key since.
+    fn read_rows(&self, overlay: &OverlayRows, codec: &TableCodec, range: Range<usize>) -> Result<Option<RecordBatch>> {
+        let (keys, rows) = overlay.rows_at(range);
+        if keys.is_empty() {
+            return Ok(None);
+        }
+        let batch = self.batch(self.read_as.decode_rows(codec, &keys, &rows, &self.columns)?)?;
+        let Some(kept) = self.truth_of(codec, &keys, &rows)? else { return Ok(Some(batch)) };
+        let batch = filter_batch(&batch, &kept)?;
+        Ok((batch.num_rows() > 0).then_some(batch))
+    }
+
+    /// Which rows written by key the filter keeps, if there is one.
+    fn truth_of(&self, codec: &TableCodec, keys: &Keys, rows: &RowBytes) -> Result<Option<BooleanArray>> {
+        let Some(filter) = &self.filter else { return Ok(None) };
+        let columns = self.read_as.decode_rows(codec, keys, rows, filter.columns())?;
+        let truth = truth(filter, self.read_as.schema(), keys.len(), columns)?;
+        Ok(Some(BooleanArray::new(truth, None)))
+    }
+
+    /// The columns read, in the scan's types, as a batch, including those needed only for sorting.
+    fn batch(&self, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+        let arrays = arrays.into_iter().zip(&self.types).map(|(array, data_type)| into_type(array, data_type));
+        Ok(RecordBatch::try_new(self.read_schema(), arrays.collect::<Result<_>>()?)?)
+    }
+}

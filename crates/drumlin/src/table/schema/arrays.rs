@@ -1,0 +1,73 @@
+//! Columns by name, masks of rows, casts.
+
+use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+use roaring::RoaringBitmap;
+
+use crate::base::Result;
+pub use crate::filter::find_column as find;
+
+/// The rows of a row group as an Arrow mask.
+pub(in crate::table) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
+    let mut words = vec![0_u64; (total as usize).div_ceil(64)];
+    let mut ranges = rows.iter();
+    while let Some(range) = ranges.next_range() {
+        let (first, last) = (*range.start() as usize, *range.end() as usize);
+        let (from, to) = (!0_u64 << (first % 64), !0_u64 >> (63 - last % 64));
+        match (first / 64, last / 64) {
+            (low, high) if low == high => words[low] |= from & to,
+            (low, high) => {
+                words[low] |= from;
+                words[low + 1..high].fill(!0);
+                words[high] |= to;
+            }
+        }
+    }
+    BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None)
+}
+
+/// Casts, if need be; an error if a value does not fit.
+pub(in crate::table) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(array);
+    }
+    if *array.data_type() == DataType::Null {
+        return Ok(new_null_array(data_type, array.len()));
+    }
+    Ok(cast_exactly(&array, data_type)?)
+}
+
+/// Casts; an error if a value does not fit. Arrow makes views of a dictionary without looking for nulls among its values, so they are
+/// made of its values in the plain form.
+pub(in crate::table) fn cast_exactly(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    let exact = CastOptions { safe: false, ..CastOptions::default() };
+    match (array.data_type(), data_type) {
+        (DataType::Dictionary(..), DataType::Utf8View) => {
+            cast_with_options(&cast_with_options(array, &DataType::LargeUtf8, &exact)?, data_type, &exact)
+        }
+        (DataType::Dictionary(..), DataType::BinaryView) => {
+            cast_with_options(&cast_with_options(array, &DataType::LargeBinary, &exact)?, data_type, &exact)
+        }
+        _ => cast_with_options(array, data_type, &exact),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_the_bits_of_their_rows() {
+        let sets: [Vec<u32>; 6] =
+            [vec![], vec![0], vec![63, 64, 199], (0..200).collect(), (60..70).collect(), (0..200).step_by(3).collect()];
+        for rows in sets {
+            let set: RoaringBitmap = rows.iter().copied().collect();
+            let mask = mask(&set, 200);
+            let found: Vec<u32> = mask.values().set_indices().map(|at| at as u32).collect();
+            assert_eq!((found, mask.values().len()), (rows, 200));
+        }
+    }
+}

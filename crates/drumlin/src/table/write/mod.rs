@@ -1,0 +1,6 @@
+//! Making row groups: of the rows of frames, of values computed from rows, of what a merge decides. Commits nothing.
+
+pub(super) mod computed;
+pub(super) mod encode;
+pub(super) mod merge;
+pub(super) mod merge_keys;
