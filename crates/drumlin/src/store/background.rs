@@ -1,7 +1,7 @@
-//! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
-//! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
-//! much once more. No call is refused for it until the log has [`REFUSED_AT`] times its bound: from then on each failure is
-//! returned to one call that would write.
+//! The automatic checkpoint: once the log or the rows in memory have grown past a bound, or many tables have changed, a
+//! separate thread runs a checkpoint while reads and writes continue. If it fails, the store is as it was, a warning
+//! says so, and it is tried again when the log has grown as much once more. No call is refused for it until the log has
+//! [`REFUSED_AT`] times its bound: from then on each failure is returned to one call that would write.
 
 use std::sync::atomic::Ordering;
 

@@ -2,6 +2,9 @@
 //!
 //! A commit stays in memory until all feeds have read it, within bounds. Those of other processes are added as they are
 //! taken in. So a feed reads the log only for what happened before it began, or when it is too slow.
+//!
+//! A commit is returned as the states before and after it and its effects. States read from the log for a feed hold no
+//! rows in memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Takes in what other processes have committed.
+//! Takes in what other processes have committed: their entries are applied to the newest state known, as in a replay.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

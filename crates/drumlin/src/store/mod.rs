@@ -2,6 +2,9 @@
 //!
 //! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
 //! commit (*commit.rs*), or it deletes objects that a commit has already released (*reclaim.rs*).
+//!
+//! This file defines [`Store`], which is composed of what the other files define; each of them adds the methods of its
+//! subject.
 
 mod activity;
 mod aggregate;
