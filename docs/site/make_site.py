@@ -46,6 +46,7 @@ INCLUDED = {
     "docs/format.md": "internals/format.md",
     "docs/faults.md": "internals/faults.md",
     "docs/walk.md": "internals/walk.md",
+    "docs/decisions.md": "internals/decisions.md",
     "ARCHITECTURE.md": "internals/architecture.md",
     "CONTRIBUTING.md": "internals/contributing.md",
     "CHANGELOG.md": "internals/changelog.md",

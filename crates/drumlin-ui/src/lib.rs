@@ -1,9 +1,14 @@
-//! A page that shows a store: its tree, tables, versions, layout and log. A server on loopback, all of whose files are in the
-//! binary; it changes nothing unless it is started for that.
+//! A page that shows a store: its tree, tables, versions, layout and log. A server on loopback, all of whose files are
+//! in the binary; it changes nothing unless it is started for that.
 //!
-//! Rules, each with a test in *tests/rules.rs*: nothing of a store is shown without the token; nothing is shown to a page of another
-//! site, or under another name of this host; no file of the disk is served; a store is changed only by a POST that carries the token,
-//! on a server that was started to write; sizes and numbers of requests are bounded, and a slow client holds nobody up.
+//! Rules, each with a test in *tests/rules.rs*: nothing of a store is shown without the token; nothing is shown to a
+//! page of another site, or under another name of this host; no file of the disk is served; a store is changed only by
+//! a POST that carries the token, on a server that was started to write; sizes and numbers of requests are bounded, and
+//! a slow client holds nobody up.
+//!
+//! *guard.rs* decides by a request's head who is answered, *server.rs* bounds connections and jobs, *api* answers JSON
+//! for metadata and Arrow IPC for rows. What the page draws of a store, `Layout` and `Activity` of the core, are
+//! functions of one state.
 
 #![deny(unsafe_code, missing_docs)]
 #![warn(clippy::all)]

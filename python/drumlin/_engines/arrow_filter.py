@@ -1,6 +1,7 @@
 """Filters of pyarrow, told in the filter language where it has exactly the same meaning.
 
-An expression shows its parts only when it is serialised: names and calls in order, literals as Arrow scalars.
+An expression shows its parts only when it is serialised, as an Arrow file: names and calls in order in the schema,
+literals as Arrow scalars.
 """
 
 from collections.abc import Iterable, Iterator

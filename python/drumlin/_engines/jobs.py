@@ -1,4 +1,6 @@
-"""What engines on many machines need of a store on their driver, and on their workers."""
+"""What engines on many machines need of a store on their driver, and on their workers: splits to read and tickets to
+stage rows with, which are carried to the workers, and tokens that come back. The core keeps what they refer to by a
+lease or a stage (``crates/drumlin/src/catalog/holds.rs``)."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,9 +1,13 @@
 //! What a store counts of its own work. A count is one relaxed addition: no lock, no allocation, nothing to turn on.
 //!
-//! What that costs is measured (`bench/metrics.py`) beside a library that was compiled with `--cfg uncounted` and counts nothing.
+//! What that costs is measured (`bench/metrics.py`) beside a library that was compiled with `--cfg uncounted` and
+//! counts nothing.
 //!
 //! The layers add to the [`Metrics`] of their [`super::Env`]; names, units and words for people are in
 //! `store/metrics.rs`.
+//!
+//! Commits are counted where they are made (*commit.rs*), requests and bytes by a storage that wraps every other
+//! (*metered.rs*), row groups and rows where pieces of scans are read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,9 @@
 //! A panic is an error: nothing that unwinds leaves the task it happened in.
 //!
 //! Invariant: a caller that waits for a task gets a result, a value or an error, whatever the task did.
+//!
+//! Work is cut into such tasks where one failure should leave the rest alone: tasks of the pool, windows and parts of a
+//! checkpoint (which reports what failed and goes on), and every call from Python.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

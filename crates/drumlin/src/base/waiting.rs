@@ -1,11 +1,17 @@
 //! Waits: a call that waits sees within 100 ms that it is to stop, whatever it waits for.
 //!
-//! What a thread works for is its [`Context`]: the flags that stop the calls it is within, and the locks that they hold. Work for
-//! other threads takes the context along ([`Context::run`]); the pool does so by itself. The thread on which a call was made may
-//! have more to look at, such as signals, which no other thread sees ([`watched`]).
+//! What a thread works for is its [`Context`]: the flags that stop the calls it is within, and the locks that they
+//! hold. Work for other threads takes the context along ([`Context::run`]); the pool does so by itself. The thread on
+//! which a call was made may have more to look at, such as signals, which no other thread sees ([`watched`]).
 //!
-//! Invariants: what may take long (the answer of a bucket, a lock of another process, a turn, a pause, input) is waited for by
-//! functions of this file; a call that would wait for what it holds itself fails instead ([`Exclusive`]).
+//! Invariants: what may take long (the answer of a bucket, a lock of another process, a turn, a pause, tasks of the
+//! pool, input) is waited for by functions of this file; a call that would wait for what it holds itself fails instead.
+//!
+//! An [`Exclusive`] lock (maintenance, the commit turn, the end of the log) may be held while functions of the caller's
+//! are called. If such a function makes a call that needs the same lock, on any thread that works for the outer call,
+//! that call is refused.
+//!
+//! A request that was sent cannot be taken back. So a conditional put that is stopped is `InDoubt`, not `Cancelled`.
 
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,5 @@
-//! What a store notices by itself and nobody asked for, to be logged.
+//! What a store notices by itself and nobody asked for, such as a trigger that failed. It goes to a function that the
+//! caller gives, which is never called under a lock of the store. The Python package hands warnings to `logging`.
 
 use std::fmt;
 use std::sync::Arc;

@@ -15,6 +15,12 @@
 //!
 //! Checksums are CRC32C over the data, then the object's name, then the offset. A segment's is stored in the directory,
 //! the directory's in the [`Address`], which the catalog holds: a chain from the log down to every byte.
+//!
+//! The whole chain: records of the log carry a checksum over their data, their place and their number; the header of a
+//! log segment, or the root, names the newest catalog snapshot with the checksum of its index; the index has the
+//! checksum of each chunk; the chunks hold addresses. So a byte that is damaged, misplaced or old is found before
+//! anybody sees it. Checksums do not stop somebody who repairs them: no decoder trusts the bytes either (see
+//! *wire.rs*), and a verification with `deep` decodes everything.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,11 @@
 //! Reads row groups: the directory first, then the requested segments, neighbours in one request. Every byte is checked
 //! before it is returned.
+//!
+//! Over a network, round trips are what reads cost, so requests are made together ([`BlockReader::fetch`]): a batch of
+//! keys takes at most four rounds (directories, filters, keys, values of all row groups), a scan two for each window of
+//! row groups (*ahead.rs*), a vacuum one for the small row groups of many tables. What is fetched goes into the cache,
+//! checked, and the same code reads it from there as from a disk. A fetch is a hint of at most half the cache; the
+//! thread that reads meets its errors.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Chooses the blocks to repack: the row groups left in mostly dead blocks, and those of many small blocks, are moved
 //! into fewer. Pure: it looks at sizes only. The bytes are copied as they are, so a repacked byte costs far less than a
-//! rewritten one.
+//! rewritten one; one effect says where they lie now. As with rewrites, the plan takes first what gains most bytes for
+//! each byte written.
 
 use std::fmt;
 

@@ -1,6 +1,9 @@
 //! A transaction being built: a state of its own, and the ordered effects that led to it, each appended in O(1).
 //!
-//! Pure. The same code works on a snapshot, in a long transaction, and on the newest state, in a commit's turn.
+//! Pure. The same code works on a snapshot, in a long transaction, and on the newest state, in a commit's turn. If
+//! nobody has committed since the draft was begun, the draft of a transaction on nodes *is* the next state. Otherwise
+//! the effects that were asked for are done again on the newest state, once the footprint has been checked, and what
+//! follows from them (cascades) is found again.
 
 use super::nodes::Mark;
 use super::tree::refuse_tables;

@@ -1,5 +1,13 @@
 //! What a transaction depends on, and whether later commits have touched it: the rules of conflict, each a pure
 //! function of two states.
+//!
+//! Two states are compared, the one that was read and the one now, not lists of effects: this is exact, needs no
+//! history, and a transaction may be based on a state of any age. A change of layout alone (a rewrite, a flush, a
+//! repack) conflicts with [`Read::Table`] only; what was found by position is carried over ([`carry_over`]). An
+//! operation that was refused may depend on anything, so a refusal counts as having read everything.
+//!
+//! Keys that a write has looked up are part of its footprint: in its turn only those are looked up again, and only in
+//! memory. It is a conflict if one of them was written since. So inserts of different keys do not meet.
 
 use std::sync::Arc;
 

@@ -2,12 +2,17 @@
 //! themselves.
 //!
 //! A *lease* keeps every block that the state of its own commit refers to, for those who read that state elsewhere. A
-//! *stage* keeps blocks that workers have written under its number, until one commit refers to those that count. Both end by an
-//! effect alone: what a hold has kept when it ends, and no table refers to, is garbage from then on, and blocks written under
-//! its number after that never become part of a table.
+//! *stage* keeps blocks that workers have written under its number, until one commit refers to those that count. Both
+//! end by an effect alone: what a hold has kept when it ends, and no table refers to, is garbage from then on, and
+//! blocks written under its number after that never become part of a table.
 //!
-//! Sessions begin and end beside holds and never touch them: a job outlives the processes that work for it. Both draw their
-//! numbers from one sequence, since both name folders of blocks.
+//! Sessions begin and end beside holds and never touch them: a job outlives the processes that work for it. Both draw
+//! their numbers from one sequence, since both name folders of blocks.
+//!
+//! *Reading:* a driver opens a lease and cuts a data set into splits (*lease.rs*, *split.rs*). *Writing:* a driver
+//! opens a stage and hands out tickets; workers return tokens (*stage.rs*), which one commit makes part of their tables
+//! (*stage_commit.rs*). Workers neither write the log nor read the catalog: what they need is carried to them in a few
+//! bytes. So the order of the log decides whether a job was in time, never a clock.
 
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,12 @@
 //! Which blocks are still needed: live bytes are counted, so that what a drop frees is known without reading anything.
 //!
-//! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last part
-//! is released is condemned at once, and stays listed until its object is deleted. A block that travelled in its commit has
-//! no object, so it is removed at once.
+//! Invariants: a block's `parts` are the distinct addresses in it that some row group record names; a block whose last
+//! part is released is condemned at once, and stays listed until its object is deleted. A block that travelled in its
+//! commit has no object, so it is removed at once.
+//!
+//! Addresses are counted over all records of all tables, since copies, restored versions and records for snapshots
+//! share them. A gain counts only when the last use goes, and a repack moves an address for all tables that name it, in
+//! one effect.
 
 use bytes::Bytes;
 use imbl::OrdMap;

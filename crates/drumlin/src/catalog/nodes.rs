@@ -1,4 +1,6 @@
-//! Effects on nodes, in order, as one byte string: the same in a transaction, in the log and in the change feed.
+//! Effects on nodes, in order, as one byte string: the same in a transaction, in the log and in the change feed. It
+//! also names the nodes that went along with others, so applying it decides nothing, and a feed needs no state to know
+//! them.
 //!
 //! ```text
 //! record

@@ -1,5 +1,11 @@
 //! Projections: maps kept in step with part of the tree, as a function of it: whatever the order of changes, a
 //! projection is the same as one newly built from the tree.
+//!
+//! A projection does not listen to effects. At each commit it takes in the difference between the tree that it was of
+//! and the tree that is now, so no list of changes in a wrong order can spoil it, and a transaction that looks at one
+//! sees its own writes by the same step. Projections are built when a store is opened, and not stored. Where keys
+//! collide in one that is no bag, it shows the first node in path order, so that this does not depend on the order of
+//! changes either.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,11 @@
 //! Which processes may still write blocks. A session ends by an effect, not by a clock: so the order of the log decides
 //! that any of its blocks not registered by an earlier commit is garbage.
+//!
+//! A process registers a session before its first block, and its blocks carry the session's number. The session ends
+//! when the store is closed, or when a reclaim takes the process for dead (`fence_idle`); where one process writes,
+//! when the next session begins. A commit that refers to blocks of an ended session is refused in its turn; a process
+//! that is alive goes on in a new session (*blocks.rs*). So what an ended session left, and no entry names, is garbage
+//! by the order of the log; time only says when it is worth looking for.
 
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};

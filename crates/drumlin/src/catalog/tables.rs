@@ -1,8 +1,15 @@
 //! The tables of a store: those in use decoded, all others in pages, as the catalog snapshot has them.
 //!
 //! A decoded table takes kilobytes, and a microsecond or more to decode; a table in a page some dozens of bytes. So a
-//! store opens without decoding tables, and holds those that have changed since its catalog snapshot, or that wait for a
-//! checkpoint. The next snapshot puts them back into pages: see [`Tables::packed_as`].
+//! store opens without decoding tables, a million of them in about a second, and holds decoded those that have changed
+//! since its catalog snapshot, or that wait for something: rows in memory, or a vacuum that would change them. The next
+//! snapshot puts them back into pages: see [`Tables::packed_as`].
+//!
+//! Beside each page is what must be known of its tables without decoding them: how many there are, when a version
+//! expires, what waits. So an ordinary checkpoint costs what changed. What reads all tables (a purge, a verification, a
+//! vacuum with options of its own) decodes page by page and keeps none. Each table is checked whenever it is decoded;
+//! that all tables agree with each other and with the ledger is checked when a store with few tables is opened, and by
+//! a verification.
 
 mod page;
 

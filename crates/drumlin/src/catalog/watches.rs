@@ -1,4 +1,5 @@
-//! Which nodes depend on which others, by their life conditions.
+//! Which nodes depend on which others, by their life conditions: an index by the watched path. Without life conditions
+//! a write costs nothing more.
 
 use std::sync::Arc;
 

@@ -1,10 +1,19 @@
-//! The commit log of a store that many processes write: one small object, replaced on the condition that it is still the one
-//! that the writer has seen.
+//! The commit log of a store that many processes write: one small object, replaced on the condition that it is still
+//! the one that the writer has seen.
 //!
 //! Everything that a reader needs is reached from that object; nothing depends on lists, on an object's absence or on a
-//! clock. Each root that is read must continue the one seen before (root.rs), and when the log is opened, also what lies beside it
-//! (evidence.rs). A process that slept, or a put that arrives late, fails its condition. After a put without a definite answer the
-//! object is read: the entry's id is there, or it is not, or the same bytes are put again.
+//! clock. Each root that is read must continue the one seen before (root.rs), and when the log is opened, also what
+//! lies beside it (evidence.rs). A process that slept, or a put that arrives late, fails its condition.
+//!
+//! - A process that comes second reads what the others did, takes it in, builds all effects of its turn again on the
+//!   new state, and puts again; fair turns are in *turns.rs*.
+//! - After a put without a definite answer the object is read. If the entry's id is there, it was done; if the object
+//!   is still the one seen, the same bytes are put again; else others came first. The root keeps the ids of the newest
+//!   entries, also of those that a catalog snapshot has released. A process that slept longer than these last, or
+//!   cannot reach the bucket, says `InDoubt`, with the transaction's id.
+//! - An answer that refuses says that nothing was done (*answers.rs* lists which do). If there were too many requests,
+//!   the put is repeated after random pauses that grow (*patience.rs*), for `Options::retry_micros` in total. After
+//!   that, and for any other refusal at once, the commit is `Unavailable`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,8 +1,22 @@
 //! Which history a log is: the store's random id, and what the store was made from.
 //!
-//! An entry's id is random and made for one predecessor, which it names; so two logs that have one entry in common have all
-//! entries before it in common. What is read after something that is known must continue it; otherwise another history lies
-//! where this one was, and nothing may be read, changed or deleted there any more.
+//! A folder may be emptied and filled again, a backup put back, `root` lost, while a process has the store open. Then
+//! what the process knows fits the names that it finds, and not what is under them. Therefore each entry has a random
+//! id, made for one predecessor, which it names: two logs that have one entry in common have all entries before it in
+//! common. What is read after something that is known must continue it; otherwise another history lies where this one
+//! was, and nothing may be read, changed or deleted there any more.
+//!
+//! - At every contact (a refresh, a commit, before objects are deleted or a catalog is written: `CommitLog::confirm`)
+//!   what is found is compared with what is known (*root.rs*, *follow.rs*). If it is another history, *sealing.rs*
+//!   seals the storage for this handle, for good. A process that slept through more than the root can tell counts as
+//!   one that has just opened the store (`News::Unproven`).
+//! - On opening there is nothing to compare with, except what lies beside the root (*evidence.rs*).
+//! - A file of the log must have its one name after each sync (*file.rs*).
+//! - Names of blocks and chunks are given once, and what is there under such a name is compared (`WriteMode::Once`). In
+//!   a store that several processes write, a session numbers its blocks from a random number on. After a loss was
+//!   accepted, the store gets another id, and the session numbers that the lost commits may have used are passed over.
+//! - Nothing is made over remains: blocks, catalogs or logs without `root` or `format` are a damaged store, not an
+//!   empty place.
 //!
 //! ```text
 //! witness, 56 bytes, little-endian, within one sector
@@ -14,8 +28,8 @@
 //! 40 16  the id of its entry
 //! ```
 //!
-//! The witness lies beside the root and says of a commit that it was made, so that an older root is noticed. It may say less than
-//! is true, never more.
+//! The witness lies beside the root and says of a commit that it was made, so that an older root is noticed. It may say
+//! less than is true, never more.
 
 use serde::{Deserialize, Serialize};
 

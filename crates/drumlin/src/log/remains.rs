@@ -4,6 +4,8 @@
 //! Nothing is changed, and nothing is trusted without a check: an entry carries a checksum that includes its place; the
 //! name of a snapshot is checked by the code that reads the snapshot. Unlike in recovery, a damaged record does not end
 //! the reading.
+//!
+//! Of the catalog snapshots, salvage begins with the one that leads furthest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,6 @@
-//! The root object of a shared log: everything is reached from here, and it is replaced as a whole.
+//! The root object of a shared log: everything is reached from here, and it is replaced as a whole. It holds the newest
+//! entries itself while they take little, the names of the chunks that hold the older ones, and that of the newest
+//! catalog snapshot.
 //!
 //! ```text
 //! root, little-endian

@@ -1,11 +1,15 @@
-//! The ordered index: an adaptive radix tree (Leis, Kemper and Neumann, "The Adaptive Radix Tree", ICDE 2013) whose readers
-//! take no lock and validate nothing, in the manner of ROWEX (Leis, Scheibner, Kemper and Neumann, "The ART of Practical
-//! Synchronization", DaMoN 2016), with one writer.
+//! The ordered index: an adaptive radix tree (Leis, Kemper and Neumann, "The Adaptive Radix Tree", ICDE 2013) whose
+//! readers take no lock and validate nothing, in the manner of ROWEX (Leis, Scheibner, Kemper and Neumann, "The ART of
+//! Practical Synchronization", DaMoN 2016), with one writer.
 //!
-//! A node stores only the byte at which its keys diverge; the bytes before are those of any leaf below it, which the search
-//! compares at its end. So nothing above a node changes when a key diverges from the others earlier, and a node changes
-//! only by appending a child or by replacing one reference with another: each a single store that publishes what was
-//! written before it. Nothing is freed while the index lives: a reader that holds an old node finds all that was in it.
+//! A node stores only the byte at which its keys diverge; the bytes before are those of any leaf below it, which the
+//! search compares at its end. So nothing above a node changes when a key diverges from the others earlier, and a node
+//! changes only by appending a child or by replacing one reference with another: each a single store that publishes
+//! what was written before it. Nothing is freed while the index lives: a reader that holds an old node finds all that
+//! was in it.
+//!
+//! A batch of keys descends together, a node a round, and each key prefetches what its next step needs, so that cache
+//! misses overlap.
 //!
 //! ```text
 //! node     word 0: bits 0..24 the byte at which keys diverge, 24..32 children (4 and 16), 32..64 their bytes (4)

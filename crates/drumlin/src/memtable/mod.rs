@@ -1,9 +1,12 @@
 //! The memtable: row writes not yet in row groups, by key. Knows neither tables nor types: keys and rows are bytes.
 //!
-//! There is one writer, which holds a lock, and any number of readers, which hold none, never wait and never revalidate.
-//! All memory is one arena that only grows, and is freed when the last reader releases the memtable. Each key has one
-//! entry in the index, which refers to its newest record; each record refers to the one before it. Of each key, a reader
-//! sees the newest record of a commit that it may see.
+//! There is one writer, which holds a lock, and any number of readers, which hold none, never wait and never
+//! revalidate. All memory is one arena that only grows, and is freed when the last reader releases the memtable. Each
+//! key has one entry in the index, which refers to its newest record; each record refers to the one before it. Of each
+//! key, a reader sees the newest record of a commit that it may see.
+//!
+//! A row is bytes, not a slot in columnar batches: a look-up touches one place instead of one a column, and a commit of
+//! one row costs no batch of its own.
 
 mod arena;
 mod index;

@@ -1,4 +1,5 @@
-//! The rows of a long text as codes of an OnPair dictionary (onpair.rs), and moved between segments as such.
+//! The rows of a long text as codes of an OnPair dictionary (onpair.rs), and moved between segments as such. A segment
+//! may have a few dictionaries side by side, of the segments that its rows came from.
 
 use std::ops::Range;
 

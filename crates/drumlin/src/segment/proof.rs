@@ -1,9 +1,13 @@
-//! Proves that segments say the same as the rows that they were made of, before anything relies on them: they are decoded
-//! again, and a digest of what they hold is compared with one of the rows as they were read.
+//! Proves that segments say the same as the rows that they were made of, before anything relies on them: they are
+//! decoded again, and a digest of what they hold is compared with one of the rows as they were read.
 //!
-//! A digest is a sum over all rows of a hash of the row's value and of its place, so it is found piece by piece, and tells
-//! values that have changed places from those that have not. Values are hashed by what they mean, not by how they are held:
-//! a text alone and in a dictionary, a decimal in 128 bits and in 8, are equal. Floats are compared bit by bit.
+//! A digest is a sum over all rows of a hash of the row's value and of its place, so it is found piece by piece, and
+//! tells values that have changed places from those that have not. Values are hashed by what they mean, not by how they
+//! are held: a text alone and in a dictionary, a decimal in 128 bits and in 8, are equal. Floats are compared bit by
+//! bit.
+//!
+//! Proven are the outputs of a flush, a vacuum, an update and a purge, before a commit puts them in the place of the
+//! old rows. What differs is left as it is and reported. `Options::verify_rewrites` turns this off.
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeBinaryArray, GenericListViewArray, OffsetSizeTrait,

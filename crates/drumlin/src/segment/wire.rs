@@ -4,6 +4,10 @@
 //! buffer of [`ALIGNED_MIN`] bytes or more starts at a multiple of [`ALIGNMENT`] from the segment's start (the gap is
 //! zero bytes), so that decoders use it in place; shorter ones are packed, and copied when read. Reading never goes
 //! past the end and never trusts a length.
+//!
+//! That bytes pass their checksum is not enough: somebody may have repaired it. No bytes make a decoder panic, read
+//! outside them, or allocate out of proportion to their length: memory for what a length announces is asked for through
+//! `claim`.
 
 use std::sync::Arc;
 

@@ -1,10 +1,15 @@
 //! Small blocks that travel in the commit that refers to them: kept in memory, and read like those on storage.
 //!
-//! The writer of a block passes its bytes to the log; a reader of the log adds the blocks that it finds there. So a name
-//! is here or on storage, never both.
+//! A call that adds no more than `Options::inline_bytes` (64 KiB by default) writes no block object. Its bytes are in
+//! the log entry, in the state, and here under the block's name. So an append of one row is one write and one sync of
+//! the log, and reading, pinning and copying know no difference. A checkpoint repacks all of these blocks into one on
+//! storage.
 //!
-//! A block is kept as long as the newest state needs it, or a state that is being read: one of those between the commit that
-//! published the block and the commit that released it. A reader of an older state keeps nothing that came later.
+//! The writer of a block passes its bytes to the log; a reader of the log adds the blocks that it finds there. So a
+//! name is here or on storage, never both. Such a block has no object, so it is never condemned.
+//!
+//! A block is kept as long as the newest state needs it, or a state that is being read: one of those between the commit
+//! that published the block and the commit that released it. A reader of an older state keeps nothing that came later.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,11 @@
-//! A bucket in memory, shared by simulated processes: with conditional puts, counted requests, and the faults of a network.
+//! A bucket in memory, shared by simulated processes: with conditional puts, counted requests, and the faults of a
+//! network.
 //!
-//! Each client is a separate process: it can be killed, and its next requests can be refused, done without an answer, or
-//! done only after the caller has given up. A call that is to stop gets no answer, as from a real bucket.
+//! Each client is a separate process: it can be killed, and its next requests can be refused, done without an answer,
+//! or done only after the caller has given up. A call that is to stop gets no answer, as from a real bucket.
+//!
+//! A test's function is asked before each request whether a fault strikes; it may do anything first, such as another
+//! client's commit.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

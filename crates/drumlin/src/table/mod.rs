@@ -1,7 +1,11 @@
 //! Tables: row groups that are visible over intervals of versions; reading, writing and rewriting them. Never commits.
 //!
-//! [`Table`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of versions,
-//! without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
+//! [`Table`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of
+//! versions, without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
+//!
+//! What explains which subject: versions as intervals *row_group.rs*; what a reader sees *view.rs* and, with rows in
+//! memory, *part.rs*; reading *scan.rs*; vacuum *plan.rs* and *rewrite.rs*; sort order *order.rs*; updates *patch.rs*;
+//! columns that change *evolve.rs*; times between versions *instants.rs*; rows erased everywhere *erase.rs*.
 
 mod group;
 mod keys;

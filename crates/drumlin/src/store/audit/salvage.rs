@@ -1,8 +1,13 @@
 //! Salvage: copies all that can be read of a damaged store into a new one, and lists what cannot.
 //!
-//! First it finds the best state that catalog and log lead to, then copies its row groups, each checked and decoded once
-//! (salvage_copy.rs), then writes a catalog snapshot of that state as the beginning of the new store. The object that makes
-//! it a store is written last. The damaged store is not changed: it is only read, and not even locked.
+//! First it finds the best state that catalog and log lead to, then copies its row groups, each checked and decoded
+//! once (salvage_copy.rs), then writes a catalog snapshot of that state as the beginning of the new store. The object
+//! that makes it a store is written last. The damaged store is not changed: it is only read, and not even locked.
+//!
+//! It trusts the same chain of checksums as a reader does, but piece by piece. *remains.rs* takes every entry that
+//! checks, wherever it is, and each catalog snapshot that is named or that ends its object as one would; the snapshot
+//! that leads furthest is the start. Lost chunks leave a state that the catalog's *salvage.rs* brings to agree with
+//! itself. Everything left out is listed.
 
 use std::collections::BTreeSet;
 use std::path::{Path as FilePath, PathBuf};

@@ -1,5 +1,9 @@
-//! Writes rows that are changed, in their places or apart, and what is added in the same version; and commits that, alone or in a
-//! transaction.
+//! Writes rows that are changed, in their places or apart, and what is added in the same version; and commits that,
+//! alone or in a transaction.
+//!
+//! A row group with changed rows is ended, and another with the same rows in the same order is put beside it, so rows
+//! keep their places. Usually that is a patch (*patch.rs*). In a table with a key, few changed rows are written apart
+//! instead, as an upsert would write them.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,14 @@
-//! Changes that need the rows of tables in row groups, and none in memory: of columns, of rows in their places, copies and restores.
+//! Changes that need the rows of tables in row groups, and none in memory: of columns, of rows in their places, copies
+//! and restores.
 //!
-//! Rows that were written by key become row groups in the same commit as the change that needs them so. So a change that is refused
-//! changes nothing: no version is numbered for those rows, and none expires because of it.
+//! Rows that were written by key become row groups in the same commit as the change that needs them so. So a change
+//! that is refused changes nothing: no version is numbered for those rows, and none expires because of it.
+//!
+//! The draft of a transaction first gets row groups for the rows in memory, then the change; if the change is refused,
+//! or changes nothing, both are taken back and the blocks deleted. Effects name row groups by numbers given there, so
+//! the transaction depends on the table as a whole (`Read::Table`). Where a frame is streamed into row groups first,
+//! everything is checked on the state as it is before rows in memory are flushed. In general a refused call changes
+//! nothing, which `python/tests/test_refusals.py` checks for every call with every kind of wrong argument.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

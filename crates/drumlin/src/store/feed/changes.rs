@@ -1,7 +1,10 @@
 //! The change feed: the commits since one, each with what it did. The newest come from memory, older ones from the log.
 //!
-//! Commits of other processes are added as they are taken in. So a feed reads the log only for what happened before it began, or
-//! when it is too slow.
+//! Commits of other processes are added as they are taken in. So a feed reads the log only for what happened before it
+//! began, or when it is too slow.
+//!
+//! A commit is returned as the states before and after it and its effects. States read from the log for a feed hold no
+//! rows in memory.
 
 use std::sync::Arc;
 use std::time::Duration;

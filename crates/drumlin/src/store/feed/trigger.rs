@@ -1,4 +1,8 @@
 //! Triggers: callbacks on what happens to nodes, called after the commit, in effect order, on a separate thread.
+//!
+//! The thread reads a feed. The place of a durable trigger is committed in batches, so after a crash it may be called
+//! again for some commits. If the log was cut before it was called for all, it gets [`crate::TriggerEvent::Resync`]: look
+//! at everything again.
 
 use std::sync::Weak;
 use std::time::Duration;

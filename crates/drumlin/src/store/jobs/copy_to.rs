@@ -1,8 +1,11 @@
-//! Copies of tables in another store, in a folder or a bucket: row groups as they are encoded, every byte checked when it is
-//! read here, and again where it was written.
+//! Copies of tables in another store, in a folder or a bucket: row groups as they are encoded, every byte checked when
+//! it is read here, and again where it was written.
 //!
-//! Tables are taken over some at a time, each lot in one commit there. So a call that was interrupted is done again: tables that
-//! are there already, with the same versions, are passed over.
+//! Tables are taken over some at a time, each lot in one commit there. So a call that was interrupted is done again:
+//! tables that are there already, with the same versions, are passed over.
+//!
+//! Checksums depend on the place, so they are made again; blocks that were written are read again before the commit.
+//! One effect, `AdoptTables`, carries the records of the tables (*adopt.rs*).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,9 +1,12 @@
-//! Holds: see catalog/holds.rs for what they keep. Here they are opened, renewed and ended, and those whose owners have fallen
-//! silent are found.
+//! Holds: see catalog/holds.rs for what they keep. Here they are opened, renewed and ended, and those whose owners have
+//! fallen silent are found.
 //!
-//! Ages are judged by this process's own clock. A hold whose beat lies in the future of that clock, or no further in its past than
-//! clocks may differ, ends once it has been watched without a new beat for its whole life. A process that ends a hold looks at it again in
-//! the turn of the commit.
+//! Ages are judged by this process's own clock. A hold whose beat lies in the future of that clock, or no further in
+//! its past than clocks may differ, ends once it has been watched without a new beat for its whole life. A process that
+//! ends a hold looks at it again in the turn of the commit.
+//!
+//! The driver beats every third of a hold's life. What an ended hold leaves is swept like that of a session, until an
+//! hour after the time of its workers is over.
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Error, Result, SessionId, Timestamp};

@@ -1,4 +1,9 @@
 //! Leases: what a job reads on many machines is kept until the job is done, or its driver has fallen silent.
+//!
+//! [`Dataset::splits`] opens a lease by a commit, finds what the data set shows in the state of that very commit, and
+//! writes the plan of all splits as one object into the lease's folder. Rows in memory are in the plan: nothing need be
+//! flushed first, and a split shows the instant of its data set exactly. A reclaim treats the state of the oldest lease
+//! as one that is being read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,11 @@
 //! Splits: parts of a data set, to be read by other processes, which need neither the log nor the catalog for it.
 //!
-//! The plan of all splits is one object in the folder of the lease that keeps their blocks. A split names its part of that
-//! object and has its checksum; the part has the records of the row groups to read, the rows in memory that belong among them,
-//! and the blocks that are not on storage.
+//! The plan of all splits is one object in the folder of the lease that keeps their blocks. A split names its part of
+//! that object and has its checksum; the part has the records of the row groups to read, the rows in memory that belong
+//! among them, and the blocks that are not on storage.
+//!
+//! Row groups whose rows interleave in the sort order stay in one split (*table_split.rs*). [`SplitReader`] reads the
+//! part that a split names, checks it, and scans.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;

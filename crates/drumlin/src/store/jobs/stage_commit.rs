@@ -1,5 +1,10 @@
-//! Staged writes, the driver's side: one commit for all tables and tokens of a job, done once however often it is repeated; or
-//! an end that leaves nothing.
+//! Staged writes, the driver's side: one commit for all tables and tokens of a job, done once however often it is
+//! repeated; or an end that leaves nothing.
+//!
+//! In its turn the commit checks that the holds are open, that no job of this name was committed, and that the tables
+//! are as the ticket says. Its one entry registers the blocks of the tokens, changes all tables, notes the job and ends
+//! the holds. So a commit that is repeated finds either an open hold or the job. Keys are read back from the staged row
+//! groups; no two parts may have one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! Where operations are done: directly in a store, each in a commit of its own, or in a transaction. The methods of
 //! [`crate::store::Tree`] and [`crate::store::Table`] are declared once for both.
+//!
+//! An operation reads through `Place::read` (or `Place::look`, without I/O) and changes nodes through
+//! `Place::change`. Changes of tables go through `Transaction::change_tables`, or are one commit of the store.
 
 use std::sync::Arc;
 

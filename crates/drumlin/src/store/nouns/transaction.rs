@@ -1,4 +1,8 @@
 //! Transactions: any number of operations on nodes and tables, on a snapshot, that happen together or not at all.
+//!
+//! The handles of a transaction share it behind one lock, which is held for quick operations. What may run code of the
+//! caller's (a frame that rows are drawn from, a function of a projection) takes the transaction out of its place, and
+//! other calls are refused in between.
 
 use std::fmt;
 use std::sync::Arc;

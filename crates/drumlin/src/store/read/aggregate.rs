@@ -1,4 +1,9 @@
 //! Aggregates of a data set, computed row group by row group on all threads.
+//!
+//! Each thread takes the next row group of any table, decoded only as far as that costs nothing (`Form::Stored`:
+//! dictionaries stay codes, decimals as narrow as they are stored), and adds it to groups of its own; these are merged
+//! at the end. If the groups take more than half of `memory_bytes`, they are found share by share, by a hash of the
+//! keys, and the rows are read again for each share. One group that does not fit alone is an error at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,7 +1,20 @@
 //! A data set: a table, or all tables that a pattern matches, as of one instant, to be read as one.
 //!
-//! It has the columns of all its tables, each in a type that holds the values of all, and columns made of the names in the
-//! tables' paths. A filter is applied to those columns; what it says of names decides which tables are opened at all.
+//! It has the columns of all its tables, each in a type that holds the values of all, and columns made of the names in
+//! the tables' paths. A filter is applied to those columns; what it says of names decides which tables are opened at
+//! all.
+//!
+//! A data set keeps no blocks. What it shows is found again in the newest state when rows are asked for, by a few bytes
+//! for each table ([`ViewPoint`]), which is also how it goes to other processes. Only rows in memory that belong to no
+//! version yet hold their state.
+//!
+//! What a filter rules out is not opened: tables by their names and by the columns that they lack, judged by the same
+//! code that judges statistics; then row groups, before tasks are started for them (*scan.rs*).
+//!
+//! A column whose types no type holds the values of is null in the schema, and an error for whatever reads it
+//! ([`Dataset::check_readable`]). Engines get other types of the same values ([`Dataset::for_engines`],
+//! [`Dataset::without_views`]); what an engine has no type for is narrowed value by value as it is read, and refused
+//! where a value does not fit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

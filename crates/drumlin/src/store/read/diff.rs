@@ -1,4 +1,8 @@
 //! The rows in which two versions of a table differ, as a stream.
+//!
+//! What both versions show is struck out by records alone (*diff.rs* of the table layer). Of a table with a key, the
+//! remaining rows of both versions come in its order, and rows of one key are compared as bytes. Of another table, rows
+//! that were written again as they were are struck out by their content (*alike.rs*).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

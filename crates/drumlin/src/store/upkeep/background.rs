@@ -1,6 +1,6 @@
-//! The automatic checkpoint: once the log has grown past a bound, a separate thread runs a checkpoint while reads and
-//! writes continue. If it fails, the store is as it was, a warning says so, and it is tried again when the log has grown as
-//! much once more.
+//! The automatic checkpoint: once the log or the rows in memory have grown past a bound, or many tables have changed, a
+//! separate thread runs a checkpoint while reads and writes continue. If it fails, the store is as it was, a warning
+//! says so, and it is tried again when the log has grown as much once more.
 
 use crate::base::{Result, WarningKind, caught, waiting};
 use crate::store::Store;

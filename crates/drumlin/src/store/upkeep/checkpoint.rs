@@ -3,6 +3,10 @@
 //!
 //! Reads and writes continue during a checkpoint. A rewrite is void if an input is gone by its commit; rows deleted
 //! while it ran are carried over. A failed or cancelled checkpoint leaves the store as it was.
+//!
+//! In a store that others write too, a catalog snapshot is named by its commit, written only if none is there, and
+//! named by the root only if the root still names the one that it was made from. So two processes may checkpoint at
+//! once: one of them does it for nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

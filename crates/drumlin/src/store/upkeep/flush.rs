@@ -1,4 +1,8 @@
 //! Turns rows written by key into row groups: the part of a checkpoint that allows the log to be cut.
+//!
+//! The log is kept from the first commit whose rows are in memory only; the catalog snapshot says which parts of
+//! memtables there are, and opening the store puts the rows of those older entries back into them. A checkpoint flushes
+//! all tables, the oldest part of each in one commit, until none is left, so that an idle table does not keep the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,5 +1,19 @@
 //! Reclaim: deletes the objects of blocks that a commit has released. Data is deleted only after the commit that
 //! unlinked it; after a crash, the next reclaim continues.
+//!
+//! Deleted are:
+//!
+//! - condemned blocks that no reader of an older state in this process pins and no lease keeps. Where others write too,
+//!   blocks first rest for `block_grace_micros`, for readers of other processes;
+//! - what this process wrote in vain (a write that failed, a row group that another process had rewritten). It was
+//!   deleted at once, is remembered, and is deleted again here, since a deletion may fail and a put come late;
+//! - what ended sessions and holds left and nothing refers to. Where others write too, their folders are searched until
+//!   an hour after their end, for puts that come late;
+//! - temporary files of processes that died; in a shared store only by an audit.
+//!
+//! A shared store is listed as a whole only by an audit. It also finds chunks that end with or before the root's last
+//! entry and that the root does not name, since every put that could name one has failed its condition, and catalog
+//! snapshots older than the one named.
 
 use std::collections::BTreeSet;
 use std::fmt;

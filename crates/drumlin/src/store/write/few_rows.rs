@@ -1,5 +1,8 @@
-//! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row groups
-//! (see many_rows.rs).
+//! Writes rows by key: a few at a time into the log, and readers find them in memory until a checkpoint; many as row
+//! groups (see many_rows.rs).
+//!
+//! A few rows become one effect, `WriteRows`, which carries them as Arrow IPC: in the log they are durable, in a
+//! memtable they are found (*part.rs*). What a write has found of its keys on a snapshot is part of its footprint.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

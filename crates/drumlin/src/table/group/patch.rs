@@ -1,8 +1,15 @@
-//! Row groups in several layers: a *base* with all columns as they were written, and *patches* on it, which have newer values of
-//! some columns, or columns that were added since. The rows are the same in all layers, in the same order.
+//! Row groups in several layers: a *base* with all columns as they were written, and *patches* on it, which have newer
+//! values of some columns, or columns that were added since. The rows are the same in all layers, in the same order.
 //!
-//! A row group is known by the address of its newest layer: where two records name the same newest layer, they have the same
-//! layers. Of the columns with an id, the newest layer that has it decides. Keys, sort columns and filters are never patched.
+//! A row group is known by the address of its newest layer: where two records name the same newest layer, they have the
+//! same layers. Of the columns with an id, the newest layer that has it decides. Keys, sort columns and filters are
+//! never patched.
+//!
+//! What goes by address (differences, purges, shared records) knows no layers; the ledger, moves and readers go over
+//! all of them. If more than half of the bytes would no longer be read, or there would be more than [`PATCHES_MAX`]
+//! patches, the row group is written whole, and segments of columns that are not set are copied as they are. A vacuum
+//! does the same later; one that removes every dead row folds all patches that no older version needs apart, and so
+//! does a purge.
 
 use std::sync::Arc;
 

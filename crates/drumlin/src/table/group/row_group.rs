@@ -2,6 +2,9 @@
 //!
 //! A version `v` sees the rows of runs with `born <= v < died`, except for deletions with `born <= v`. Runs cover the
 //! row group in order. A row is in at most one deletion.
+//!
+//! So there is no manifest for each version: an append is one record, a delete writes positions only, reading an old
+//! version is a filter over records, and what dropping versions frees is arithmetic.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,9 +1,12 @@
 //! Rows by key: finds where they are, and returns their columns in the order of the requested keys.
 //!
 //! Memtables are searched first, all keys in one batched pass. The remaining keys are sorted once and searched for in
-//! those row groups whose bounds do not exclude them, each in one pass over its keys, in parallel. Values are read last,
-//! with one request per row group. Over a network, what is needed of all row groups is fetched together: at most four rounds of
-//! requests, for directories, filters, keys and values, whatever the number of keys.
+//! those row groups whose bounds do not exclude them, each in one pass over its keys, in parallel. Values are read
+//! last, with one request per row group. Over a network, what is needed of all row groups is fetched together: at most
+//! four rounds of requests, for directories, filters, keys and values, whatever the number of keys.
+//!
+//! The keys of row groups stay decoded in the cache. Of the values only the rows found are decoded, where their
+//! encoding allows random access (*pick.rs*).
 
 use std::collections::BTreeMap;
 use std::ops::Range;

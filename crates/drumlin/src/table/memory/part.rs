@@ -1,12 +1,14 @@
 //! Row writes to a keyed table that are not yet in row groups.
 //!
-//! They are stored in *parts*, each a memtable. The newest part accepts writes. An operation that numbers a version (a bulk
-//! write, a snapshot, a checkpoint) freezes it, so that its rows belong to that version, and a checkpoint turns frozen
-//! parts into row groups, the oldest first.
+//! They are stored in *parts*, each a memtable. The newest part accepts writes. An operation that numbers a version (a
+//! bulk write, a snapshot, a checkpoint) freezes it, so that its rows belong to that version, and a checkpoint turns
+//! frozen parts into row groups, the oldest first.
 //!
-//! Invariants. For each key, the newest record in the newest part decides: a row is the key's row, a delete says that it
-//! has none here; either hides all rows of the key in row groups that were born before the part's version. A row group can
-//! have a row of that version or a later one only if the part has a delete.
+//! Invariants. For each key, the newest record in the newest part decides: a row is the key's row, a delete says that
+//! it has none here; either hides all rows of the key in row groups that were born before the part's version. A row
+//! group can have a row of that version or a later one only if the part has a delete.
+//!
+//! So a bulk write looks at memory only to delete, by key, what it replaces there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,9 @@
-//! Writing rows by key to a table, freezing what was written, and turning it into row groups: see part.rs for what rows in
-//! memory are.
+//! Writing rows by key to a table, freezing what was written, and turning it into row groups: see part.rs for what rows
+//! in memory are.
+//!
+//! Applying effects writes no rows. States share memtables, and each sees the records up to its seq. `apply` adds what
+//! a commit wrote to a list; once the commit is in the log, the thread that publishes the state *settles* it: moves the
+//! list into the memtable. A draft, or a commit that was refused, is never settled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

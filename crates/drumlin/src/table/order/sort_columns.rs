@@ -1,6 +1,15 @@
 //! The order of a table: which columns can be sorted by, and sorting rows.
 //!
 //! Ascending, nulls first. Rows that compare equal keep the order in which they were written.
+//!
+//! - A frame is sorted as a whole (*sorting.rs*): what does not fit into memory is written in runs (*runs.rs*), which
+//!   are merged (*kway.rs*).
+//! - A scan merges row groups whose key ranges overlap. Which do is found by statistics of the first sort column; where
+//!   these do not tell, the first and last keys of row groups are read once and remembered (*clusters.rs*, *ends.rs*).
+//!   Four and more are decoded one by one, as the result comes to where each begins (*interleaved.rs*).
+//! - A vacuum merges what it rewrites. A checkpoint also merges where more than two row groups overlap
+//!   (*order_plan.rs*, *merging.rs*, *in_order.rs*), and puts the results in their places (*reorder.rs*); positions
+//!   that were found before are carried over (*merge_order.rs*).
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! The difference between two versions of a table: what only one of them shows, found by records alone.
+//!
+//! A rewrite keeps the rows of all versions together, so a row that two versions show is usually at one place of the
+//! same bytes. What both show is struck out by sets of positions, without I/O. The rest are two tables of one version
+//! each, read by ordinary scans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

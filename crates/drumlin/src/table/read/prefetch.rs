@@ -1,4 +1,5 @@
-//! Fetches over a network what many tasks are about to read: a window of parts at a time, half a window before it is needed.
+//! Fetches over a network what many tasks are about to read: a window of parts at a time, half a window before it is
+//! needed. So a scan waits for two rounds of requests a window: directories, then columns.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,10 @@
 //! What a reader sees of a table, and how to find the same in a newer state of the table.
+//!
+//! Pins keep blocks from reclaims of their own process only. A reader in another process that finds a block gone looks
+//! at the log again, finds its view in the newest state by its [`ViewPoint`], and goes on after the rows that it has
+//! handed out: the order of a version's rows is the same in every state. It fails with `SnapshotExpired` only if the
+//! version is gone, or if the rows written by key that it showed have become part of a version together with later
+//! ones.
 
 use std::any::Any;
 use std::sync::Arc;

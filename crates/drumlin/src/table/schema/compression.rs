@@ -1,4 +1,5 @@
-//! How the rows of a table are compressed: said in the metadata of its schema, so that all who write it do the same.
+//! How the rows of a table are compressed: said in the metadata of its schema, so that all who write it (workers, later
+//! writers) do the same. It changes which encodings are tried (scheme.rs), not the format.
 
 use std::sync::Arc;
 

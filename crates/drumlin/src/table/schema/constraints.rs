@@ -1,7 +1,13 @@
-//! Constraints of a table: what rows must be for it to take them. A version's schema carries them.
+//! Constraints of a table: what rows must be for it to take them. A version's schema carries them, so a restore, a copy
+//! or a transaction needs nothing for them.
 //!
-//! A check is a predicate; it holds where it is true or unknown, as in SQL. That a column takes no nulls is part of its field, and
-//! a default is part of its column (column.rs).
+//! A check is a predicate; it holds where it is true or unknown, as in SQL. That a column takes no nulls is part of its
+//! field, and a default is part of its column (column.rs).
+//!
+//! Frames are tested where they are brought into the table's schema (conform.rs), whatever call brings them, also on
+//! the workers of a job; new values of updates and merges when row groups get them. Before a constraint is put, one
+//! search finds the rows that do not keep it; the commit then depends on all rows, and writes that were prepared before
+//! depend on the schema.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,15 @@
-//! How the columns of a table change while its rows stay: the schema that a change of columns gives, or a frame with other
-//! columns. Only the schema changes; row groups keep the one that they were written with, and are read as the version says.
+//! How the columns of a table change while its rows stay: the schema that a change of columns gives, or a frame with
+//! other columns. Only the schema changes; row groups keep the one that they were written with, and are read as the
+//! version says.
+//!
+//! A reader looks a column up by its id (column.rs), so after a rename, or with a new column under an old name, it
+//! reads no other column's values, and every version is read, sorted and looked up by its own names. What a row group
+//! lacks is the column's default or null; what is narrower is cast. A vacuum writes row groups in the schema of all
+//! versions that see them, so dropped columns go; where versions with several schemas see a row group, it keeps its
+//! own.
+//!
+//! A frame with other columns brings its schema in the same version. Rows in memory have one schema, so they become row
+//! groups first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

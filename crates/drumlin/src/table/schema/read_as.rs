@@ -1,5 +1,8 @@
-//! The columns in which a table is read: those of one of its versions, or of a data set that it is part of, which may have
-//! columns that the table lacks, and wider types.
+//! The columns in which a table is read: those of one of its versions, or of a data set that it is part of, which may
+//! have columns that the table lacks, and wider types.
+//!
+//! A column that the table lacks is null, or a constant (a name of its path); what is narrower is cast. The filter is
+//! bound to these columns, so it means the same in every table. Statistics prune where they say the same in both types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

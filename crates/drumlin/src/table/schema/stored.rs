@@ -1,10 +1,13 @@
 //! A table's schema as stored: in the Arrow IPC encoding, so that every Arrow type and all metadata survive.
 //!
-//! Invariant: a schema stored here can be exported through Arrow's C interface, wherever it came from: no name and no time
-//! zone contains a NUL, sizes are not negative, no type is nested too deeply.
+//! Invariant: a schema stored here can be exported through Arrow's C interface, wherever it came from: no name and no
+//! time zone contains a NUL, sizes are not negative, no type is nested too deeply.
 //!
-//! A column is known by its id, so that it can have another name in another version. An id is the name that the column was
-//! made with, unless another column of the table has been made with that name before.
+//! A column is known by its id, so that it can have another name in another version. An id is the name that the column
+//! was made with, unless another column of the table has been made with that name before.
+//!
+//! A table is ordered by the columns that it was made with. A schema in which these have other names lists them, so
+//! every version has its own names for its order and its key.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

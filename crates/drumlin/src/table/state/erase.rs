@@ -1,8 +1,14 @@
-//! Erasing rows from all versions: first no version shows them any more, which is one small commit; then their row groups are
-//! replaced by others without them.
+//! Erasing rows from all versions: first no version shows them any more, which is one small commit; then their row
+//! groups are replaced by others without them.
 //!
 //! An erased row is one that version 0, and so every version, does not see: a deletion born in version 0 names it. Row
 //! groups are known by address here, since several tables, and several records of a table, may name the same bytes.
+//!
+//! A purge concerns all tables that have rows in common with those that it names: see purge_family.rs. Every physical
+//! row is judged, in the names of the versions that show it; in the end values of erased rows leave dictionaries of
+//! other row groups, too. After the first commit (`EraseRows`) everything is maintenance that follows from the state
+//! (`ShrinkGroups`, emptied blocks, a whole catalog, a cut log), so no job is kept in the log: after a crash the
+//! caller, who has the predicate, asks again, and the purge goes on.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

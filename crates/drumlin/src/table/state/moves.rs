@@ -1,9 +1,11 @@
 //! Where rows are after rewrites that a change did not know when it was prepared: its positions are carried over by
 //! rank.
 //!
-//! A rewrite keeps, in order, every row that the newest version sees. So if the content is the same, the n-th visible row of
-//! a rewrite's inputs is the n-th of its outputs. One that merges row groups says which is which (merge_order.rs). A flush moves no row that is in a row group, and a repacked row group
-//! keeps its number.
+//! A rewrite keeps, in order, every row that the newest version sees. So if the content is the same, the n-th visible
+//! row of a rewrite's inputs is the n-th of its outputs. One that merges row groups says which is which
+//! (merge_order.rs). A flush moves no row that is in a row group, and a repacked row group keeps its number.
+//!
+//! A table remembers its rewrites in memory, as long as a reader pins a state from before them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,10 @@
-//! Old versions in new places, without data: a restore makes a new version of one, a copy a new table. The new records name
-//! the bytes of the old ones.
+//! Old versions in new places, without data: a restore makes a new version of one, a copy a new table. The new records
+//! name the bytes of the old ones.
+//!
+//! A restored version gets records of its own beside those whose rows differ, so that the order of rows stays; what is
+//! the same stays as it is. No snapshot holds anything of a copied table. A table that gets the rows of another keeps
+//! its own constraints. Both need all rows in row groups: applied to a table with rows in memory, they are refused
+//! (in_groups.rs says who moves those rows first).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,10 @@
 //! What versions tell: how many rows they added and removed, and what their writers said.
+//!
+//! Numbers of rows follow from the effects. What only the caller knows (its message, the name of the writer, the time
+//! since the call began) is one more effect of the transaction, `Tell`, made in its turn, when it is known which
+//! versions it makes (proposal.rs). Effects of the store's own, which may be in the same commit, say nothing. In memory
+//! a story is part of its version's record; a catalog snapshot keeps stories beside the tables (past.rs), so that the
+//! encoding of records does not change.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,10 @@
 //!
 //! Invariants: there is always a newest version; versions ascend and their numbers are never reused; every row group
 //! has a row that some retained version sees (a version that is listed, or pinned by a snapshot).
+//!
+//! Deleting the newest version makes the one before it the newest again: rows that died in it live on, rows born in it
+//! die. If a snapshot holds the deleted version, that gets records of its own (`only`), which share the bytes of the
+//! others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

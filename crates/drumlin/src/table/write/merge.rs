@@ -1,8 +1,11 @@
-//! Bringing rows of a frame into a table by comparing them with those that are there: which rows match, what becomes of each, and
-//! the values that they get.
+//! Bringing rows of a frame into a table by comparing them with those that are there: which rows match, what becomes of
+//! each, and the values that they get.
 //!
-//! Rows match if they are equal in some columns, as filters compare: a null equals nothing, NaN equals NaN, and the zeros each
-//! other. Conditions and values are expressions over two struct columns, `source` and `target`.
+//! Rows match if they are equal in some columns, as filters compare: a null equals nothing, NaN equals NaN, and the
+//! zeros each other. Conditions and values are expressions over two struct columns, `source` and `target`.
+//!
+//! The frame of a merge is held in memory, by the keys in which rows are compared. Of the table, only the key columns
+//! of row groups that may have these keys are read to find what matches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! Makes commits durable by time: a separate thread syncs the log a while after something was written to it.
+//! Makes commits durable by time (`Sync::Interval`): a separate thread syncs the log a while after something was
+//! written to it.
+//!
+//! What must not be lost is synced first: commits that released objects, before the objects are deleted; the number of
+//! a session, before it is used; a log segment, before the next one says that it was synced. Each record says what was
+//! synced when it was written; on opening, all after that is written and synced again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;

@@ -1,9 +1,20 @@
-//! What commits: the log, the queue of those that wait for their turn, and the newest state. All waiting transactions are committed in
-//! one turn, with one append and one sync for all of them.
+//! What commits: the log, the queue of those that wait for their turn, and the newest state. All waiting transactions are
+//! committed in one turn, with one append and one sync for all of them.
 //!
-//! A transaction is prepared on a snapshot, with all I/O done, and admitted in its turn (*proposal.rs*). The thread that has
-//! the turn commits all that wait (*queue.rs*). Answers are given only after the append, refusals too, since they may
-//! depend on the effects of others in the batch. Commits of other processes are taken in, in a turn, too.
+//! A transaction is prepared on a snapshot, with all I/O done, and admitted in its turn (*proposal.rs*). The thread that
+//! has the turn commits all that wait (*queue.rs*). Answers are given only after the append, refusals too, since they may
+//! depend on the effects of others in the batch. After a failed append nothing is published.
+//!
+//! Where other processes have committed first, their entries are taken in, and all effects of the turn are built again
+//! on the new state: so they are made by closures that can be called again. A caller whose footprint was touched
+//! prepares its transaction again.
+//!
+//! A put that was sent cannot be taken back. So in a store that others write too, the commits of a turn are carried by
+//! a thread of their own if the caller may be stopped: it leaves without its answer, the commit goes on, and the others
+//! of the turn get theirs.
+//!
+//! In a store that others write too, a call that writes looks at the root first, and so does a turn in which nothing is
+//! to be committed. So no refusal is based on a state from before the call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
