@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from drumlin._input import Fit, FrameLike, to_stream
+from drumlin._fit import Fit
+from drumlin._input import FrameLike, to_stream
 from drumlin._optional import need
 
 if TYPE_CHECKING:

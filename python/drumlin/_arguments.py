@@ -7,7 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._expr import Expr, literal
-from drumlin._input import Fit, FrameLike, to_schema, to_stream
+from drumlin._fit import Fit
+from drumlin._input import FrameLike, to_schema, to_stream
 from drumlin._json import plain_json, to_json
 from drumlin._names import check_name, field_name
 from drumlin._optional import need

@@ -2,19 +2,20 @@
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from drumlin import _drumlin
 from drumlin._arguments import column_names, count, filter_text
 from drumlin._drumlin import DatasetPlan
-from drumlin._errors import Error, InvalidArgument, SchemaMismatch
+from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._expr import Expr
 from drumlin._groups import Groupable
 from drumlin._named import names_arguments
 from drumlin._optional import have, need
-from drumlin._places import Address, Addressed, address_of, to_read
+from drumlin._places import Address, Addressed, address_of
 from drumlin._polars import polars_frame
+from drumlin._scanned import Scanned
 from drumlin._splits import Splits, splits_of
 
 if TYPE_CHECKING:
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Dataset"]
 
 _D = TypeVar("_D", bound="Dataset")
+#: Makes a data set again of what was pickled: where its store is, what its core says, columns, filters and limit.
+Again: TypeAlias = Callable[[Address, bytes, list[str] | None, list[str], int | None], "Dataset"]
 
 
 @names_arguments()
-class Dataset(Groupable, Addressed):
+class Dataset(Scanned, Groupable, Addressed):
     """A table, or all tables that a pattern matches, as of one instant; made by :meth:`Store.scan
     <drumlin.Store.scan>`. Nothing is read before rows are asked for, and it can be read any number of times.
 
@@ -48,20 +51,21 @@ class Dataset(Groupable, Addressed):
     3
     """
 
-    _core: _drumlin.Dataset
-    #: The same in the types that the tables have.
-    _exact: _drumlin.Dataset
-    _store: Any
-    _columns: list[str] | None
-    _filters: list[str]
-    _limit: int | None
+    _again: Again
 
     def _set(
-        self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
+        self,
+        core: _drumlin.Dataset,
+        store: Any,
+        columns: list[str] | None,
+        filters: list[str],
+        limit: int | None,
+        again: Again,
     ) -> None:
         self._core = self._exact = core
         self._store = store
         self._columns, self._filters, self._limit = columns, filters, limit
+        self._again = again
 
     @property
     def pattern(self) -> str:
@@ -215,7 +219,7 @@ class Dataset(Groupable, Addressed):
         ...     [split.to_arrow()["n"].to_pylist() for split in splits]
         [[2, 3]]
         """
-        return splits_of(self, count(split_bytes, "split_bytes"), count(at_least, "at_least"), life)
+        return splits_of(self, self.schema, count(split_bytes, "split_bytes"), count(at_least, "at_least"), life)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._stream(self._columns).__arrow_c_stream__(requested_schema)
@@ -235,7 +239,7 @@ class Dataset(Groupable, Addressed):
 
     def _reduced(self) -> Any:
         described = self._core.describe()
-        return (_again, (address_of(self._store), described, self._columns, self._filters, self._limit))
+        return (self._again, (address_of(self._store), described, self._columns, self._filters, self._limit))
 
     def _described_columns(self) -> tuple[list[str], list[str]]:
         """The names of its columns, and their types as text. Nothing is read."""
@@ -244,24 +248,12 @@ class Dataset(Groupable, Addressed):
         names = schema.names if self._columns is None else [name for name in self._columns if name in types]
         return names, [types[name] for name in names]
 
-    def _stream(
-        self, columns: list[str] | None, filters: Iterable[str] = (), limit: int | None = None
-    ) -> "_drumlin.Stream":
-        limits = [rows for rows in (limit, self._limit) if rows is not None]
-        return self._core.stream(columns, [*self._filters, *filters], min(limits, default=None))
-
     def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
         self._unlimited(what)
         # Of tables that have a column apart, others must be named before they are scanned at all.
         if self._columns is not None and self._is_readable():
             raise InvalidArgument(f"{what} comes before select: it reads the columns that it needs")
         return self if where is None else self.where(where)
-
-    def _unlimited(self, what: str) -> None:
-        if self._limit is not None:
-            raise InvalidArgument(
-                f"{what} comes before limit: of rows that are limited, which ones are left is not told"
-            )
 
     def _is_readable(self) -> bool:
         """Whether all of its tables' columns can be read together."""
@@ -271,9 +263,10 @@ class Dataset(Groupable, Addressed):
             return False
         return True
 
-    def _changed(self, **changes: Any) -> Self:
+    def _changed(self, core: _drumlin.Dataset | None = None, **changes: Any) -> Self:
+        """The same with other tables, or read in another way."""
         state = {"columns": self._columns, "filters": self._filters, "limit": self._limit} | changes
-        return made(type(self), self._exact, self._store, **state)
+        return made(type(self), self._exact if core is None else core, self._store, again=self._again, **state)
 
 
 def made(
@@ -283,47 +276,9 @@ def made(
     columns: list[str] | None,
     filters: list[str],
     limit: int | None,
+    again: Again,
 ) -> _D:
     """A data set of a class."""
     dataset = kind.__new__(kind)
-    dataset._set(core, store, columns, filters, limit)
+    dataset._set(core, store, columns, filters, limit, again)
     return dataset
-
-
-def dataset(
-    core: _drumlin.Dataset,
-    store: Any,
-    columns: list[str] | None,
-    filters: list[str],
-    limit: int | None,
-    *,
-    readable: bool = True,
-) -> Dataset:
-    """A data set, of the class that there is: pyarrow's too if it is installed. Unless it need not be ``readable``, no
-    type may lack for the values of a column."""
-    if readable:
-        core.check_readable(columns)
-    if not have("pyarrow"):
-        # Columns and filters are checked now.
-        core.stream(columns, filters, 0)
-        return made(Dataset, core, store, columns, filters, limit)
-    from drumlin._engines.arrow_dataset import ArrowDataset
-
-    return made(ArrowDataset, core, store, columns, filters, limit)
-
-
-def _again(
-    address: Address,
-    described: bytes,
-    columns: list[str] | None,
-    filters: list[str],
-    limit: int | None,
-) -> Dataset:
-    """What was pickled, in this process."""
-    core = to_read(Address(*address))
-    try:
-        return dataset(core.dataset(described), core, columns, filters, limit)
-    except Error:
-        # The store may have been read before the data set was made.
-        core.refresh()
-        return dataset(core.dataset(described), core, columns, filters, limit)

@@ -2,15 +2,13 @@
 
 import datetime as dt
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drumlin._arguments import names, since_epoch, text
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._result import Result
-
-if TYPE_CHECKING:
-    from drumlin._dataset import Dataset
+from drumlin._scanned import Scanned
 
 __all__ = ["Groups"]
 
@@ -33,7 +31,7 @@ class Groups:
 
     __slots__ = ("_dataset", "_every", "_keys")
 
-    def __init__(self, dataset: "Dataset", keys: list[str], every: Buckets | None) -> None:
+    def __init__(self, dataset: Scanned, keys: list[str], every: Buckets | None) -> None:
         self._dataset = dataset
         self._keys = keys
         self._every = every
@@ -75,11 +73,11 @@ class Groups:
         dataset = self._dataset
         asked = [_asked(name, how) for name, how in aggregates.items()]
         batches = dataset._exact.aggregate(self._keys, self._every, asked, dataset._filters)
-        return Result(batches, dataset.pattern, selects=True)
+        return Result(batches, dataset._core.pattern, selects=True)
 
     def __repr__(self) -> str:
         every = "" if self._every is None else f", every={self._every[:2]!r}"
-        return f"Groups({self._dataset.pattern!r}, by {self._keys!r}{every})"
+        return f"Groups({self._dataset._core.pattern!r}, by {self._keys!r}{every})"
 
 
 def _column(value: Any, name: str) -> str:
@@ -140,7 +138,7 @@ class Groupable:
 
     __slots__ = ()
 
-    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
+    def _to_group(self, what: str, where: str | Expr | None) -> Scanned:
         """The rows for which ``where`` is true, for an operation called ``what``."""
         raise NotImplementedError
 

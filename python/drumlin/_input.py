@@ -1,10 +1,10 @@
 """Whatever rows come in as, as something with an Arrow stream."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
 
-from drumlin._drumlin import Schema, Table
-from drumlin._errors import InvalidArgument, NotFound
+from drumlin._errors import InvalidArgument
+from drumlin._fit import Fit
 from drumlin._names import check_arrow_names, check_name
 from drumlin._optional import have, loaded, need
 from drumlin._values import exact
@@ -48,40 +48,6 @@ _EXPECTED = (
     "expected a pandas or Polars DataFrame or Series, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB "
     "relation, anything else with __arrow_c_stream__, a dict of columns or a list of dicts"
 )
-
-
-#: What a table's rows are ordered by: its sort columns, its key, or nothing.
-Order: TypeAlias = Literal["sort", "key"] | None
-
-
-def order_of(table: Table) -> Order:
-    """What orders the rows of a table, if it is there."""
-    try:
-        sort, key = table.order()
-    except NotFound:
-        return None
-    return "key" if key else "sort" if sort else None
-
-
-def schema_of(table: Table) -> Schema | None:
-    """The schema of a table, if it is there."""
-    try:
-        return table.schema(None)
-    except NotFound:
-        return None
-
-
-class Fit(NamedTuple):
-    """How a pandas frame becomes rows of a table."""
-
-    #: Whether values that would not come back are stored as pyarrow converts them.
-    coerce: bool = False
-    #: What orders the rows of the table, if they do not stay in the order in which they were written. For writes.
-    ordered: Callable[[], Order] | None = None
-    #: The columns to sort by, if they are given. For writes.
-    sort: tuple[str, ...] = ()
-    #: The schema of the table, if it is there. For what adds rows.
-    onto: Callable[[], Schema | None] | None = None
 
 
 def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:

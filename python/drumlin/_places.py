@@ -8,15 +8,10 @@ import itertools
 import os
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from drumlin import _drumlin
 from drumlin._errors import Closed, InvalidArgument, Locked
-
-if TYPE_CHECKING:
-    from drumlin._store import Store
-    from drumlin._table import Table
-    from drumlin._tables import Tables
 
 #: Settings that are not for others to repeat.
 _ONCE = {"accept_loss": False}
@@ -143,20 +138,3 @@ class Addressed:
 
     def __reduce__(self) -> Any:
         return self._reduced()
-
-
-def store_at(address: Address) -> "Store":
-    """A store that was pickled."""
-    from drumlin._store import Store
-
-    return Store(find(Address(*address)))
-
-
-def tables_at(address: Address, message: str) -> "Tables[Any]":
-    """The tables of a store that was pickled, whose commits say ``message``."""
-    return store_at(address).with_message(message)
-
-
-def table_at(place: "Tables[Any]", path: str) -> "Table[Any]":
-    """A table that was pickled."""
-    return place.table(path)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from drumlin._errors import InvalidArgument
-from drumlin._input import Fit, FrameLike, to_stream
+from drumlin._fit import Fit
+from drumlin._input import FrameLike, to_stream
 from drumlin._optional import have, loaded, need
 from drumlin._values import exact
 

@@ -15,6 +15,7 @@ from drumlin._errors import Error, InvalidArgument, SnapshotExpired
 from drumlin._expr import Expr
 from drumlin._optional import have, need
 from drumlin._polars import polars_frame
+from drumlin._scanned import Scanned
 
 if TYPE_CHECKING:
     import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
@@ -218,12 +219,12 @@ def life_micros(life: dt.timedelta | None) -> int | None:
     return span
 
 
-def splits_of(dataset: Any, split_bytes: int | None, at_least: int | None, life: dt.timedelta | None) -> Splits:
-    """The parts of a data set."""
+def splits_of(
+    dataset: Scanned, schema: Any, split_bytes: int | None, at_least: int | None, life: dt.timedelta | None
+) -> Splits:
+    """The parts of a data set, which is shown with ``schema``."""
     span = life_micros(life)
-    schema = dataset.schema
-    core = dataset._core
-    found, lease = core.splits(
+    found, lease = dataset._core.splits(
         dataset._columns, dataset._filters, dataset._limit, split_bytes or 128 << 20, at_least or 1, span or 600_000_000
     )
     near, options = _drumlin.SplitReader.of(dataset._store), dataset._store.storage_options()

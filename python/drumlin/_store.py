@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
 
-from drumlin import _drumlin
+from drumlin import _drumlin, _staged
 from drumlin._arguments import (
     Progress,
     count,
@@ -42,17 +42,8 @@ from drumlin._expr import Expr
 from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._metrics import Metrics
 from drumlin._named import flag, names_arguments
-from drumlin._staged import (
-    Ticket,
-    Token,
-    expected_versions,
-    job_settings,
-    open_ticket,
-    part_argument,
-    ticket_argument,
-    token_of,
-    tokens_argument,
-)
+from drumlin._places import Address, address_of, find
+from drumlin._staged import Ticket, Token
 from drumlin._tables import Tables
 from drumlin._transaction import Transaction
 from drumlin.tree import PatternLike, plain_text
@@ -108,6 +99,9 @@ class Store(Tables[Version]):
 
     def __repr__(self) -> str:
         return f"Store({self._core.uri!r})"
+
+    def _reduced(self) -> Any:
+        return (store_at, (address_of(self._core),))
 
     def __enter__(self) -> Self:
         return self
@@ -499,12 +493,12 @@ class Store(Tables[Version]):
         >>> store.read("t").to_arrow()["n"].to_pylist()
         [1, 2]
         """
-        settings = job_settings(mode, job, sort, life, work)
+        settings = _staged.job_settings(mode, job, sort, life, work)
         if isinstance(tables, Mapping):
             wanted = [(path_argument(path), None if of is None else to_schema(of)) for path, of in tables.items()]
         else:
             wanted = [(path, None) for path in names(tables, "tables")]
-        return open_ticket(self._core, wanted, settings)
+        return _staged.open_ticket(self._core, wanted, settings)
 
     def stage(
         self,
@@ -524,9 +518,9 @@ class Store(Tables[Version]):
         >>> store.commit(tokens).versions
         {'t': 0}
         """
-        settings, place = job_settings(mode), part_argument(part)
+        settings, place = _staged.job_settings(mode), _staged.part_argument(part)
         core = _drumlin.stage_alone(self._core, path_argument(path), to_stream(data), settings, place, progress)
-        return token_of(core)
+        return _staged.token_of(core)
 
     def commit(
         self,
@@ -546,8 +540,8 @@ class Store(Tables[Version]):
         (:class:`AlreadyExists`). After :class:`InDoubt`, repeat it. ``expected_version`` refuses the commit
         (:class:`Conflict`) if a table is at another version, or has rows written by key since.
         """
-        given = tokens_argument(tokens)
-        expected = expected_versions(expected_version, given, ticket_argument(ticket))
+        given = _staged.tokens_argument(tokens)
+        expected = _staged.expected_versions(expected_version, given, _staged.ticket_argument(ticket))
         cores, own = [token._core for token in given], None if ticket is None else ticket._core
         report = _drumlin.commit_staged(self._core, own, cores, job, expected, note(metadata), progress)
         if ticket is not None:
@@ -560,7 +554,7 @@ class Store(Tables[Version]):
         if isinstance(staged, Ticket):
             staged._stop()
             return staged._core.abort(self._core)
-        return _drumlin.abort_staged(self._core, [token._core for token in tokens_argument(staged, "staged")])
+        return _drumlin.abort_staged(self._core, [token._core for token in _staged.tokens_argument(staged, "staged")])
 
     def verify(self, *, deep: bool = True, progress: Progress | None = None) -> VerifyReport:
         """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded
@@ -590,3 +584,8 @@ class Store(Tables[Version]):
         1
         """
         return Metrics(*self._core.metrics())
+
+
+def store_at(address: Address) -> Store:
+    """A store that was pickled."""
+    return Store(find(Address(*address)))

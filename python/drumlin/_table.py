@@ -1,7 +1,8 @@
 """One table: everything that is done to it, in a store or in a transaction."""
 
+import operator
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, final
+from typing import Any, Generic, TypeVar, cast, final
 
 from drumlin import _drumlin
 from drumlin._applied import ColumnFunction, applied
@@ -29,17 +30,16 @@ from drumlin._diff import Diff
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
+from drumlin._fit import Fit, order_of, schema_of
 from drumlin._groups import Groupable
-from drumlin._input import Fit, FrameLike, SchemaLike, order_of, schema_of, to_schema, to_stream
+from drumlin._input import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._lookup import Lookup
 from drumlin._merge import Merge
 from drumlin._named import names_arguments, told
-from drumlin._places import Addressed, table_at
+from drumlin._places import Addressed
 from drumlin._result import Result
 from drumlin._rows import KeysLike, RowsLike, to_keys, to_rows
-
-if TYPE_CHECKING:
-    from drumlin._tables import Tables
+from drumlin._scans import Place
 
 __all__ = ["Table"]
 
@@ -79,7 +79,7 @@ class Table(Groupable, Addressed, Generic[_V]):
 
     __slots__ = ("_core", "_place")
 
-    def __init__(self, core: _drumlin.Table, place: "Tables[_V]") -> None:
+    def __init__(self, core: _drumlin.Table, place: Place) -> None:
         self._core = core
         self._place = place
 
@@ -92,7 +92,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return f"Table({self.path!r} in {self._place!r})"
 
     def _reduced(self) -> Any:
-        return (table_at, (self._place, self.path))
+        return (operator.methodcaller("table", self.path), (self._place,))
 
     def exists(self) -> bool:
         """Whether there is a table at the path."""

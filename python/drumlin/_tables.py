@@ -24,14 +24,15 @@ from drumlin._arguments import (
     to_streams,
     version_lists,
 )
-from drumlin._dataset import Dataset, dataset
+from drumlin._dataset import Dataset
 from drumlin._drumlin import CopyReport, DropReport, Version, VersionsReport
 from drumlin._errors import InvalidArgument
 from drumlin._expr import Expr
 from drumlin._input import FrameLike
 from drumlin._named import names_arguments
-from drumlin._places import Addressed, address_of, store_at, tables_at
+from drumlin._places import Address, Addressed, address_of, find
 from drumlin._result import Result, Results
+from drumlin._scans import dataset
 from drumlin._table import Table
 from drumlin._tree import Tree
 from drumlin.tree import P, PatternLike
@@ -65,10 +66,9 @@ class Tables(Addressed, Generic[_V]):
         return f"Tables({self._of.uri!r})" if self._of is not None else "Tables()"
 
     def _reduced(self) -> Any:
-        if self._of is None:
+        if self._of is None or self._message is None:
             raise TypeError("a transaction is not pickled, nor are its tables: it belongs to this process")
-        address = address_of(self._of)
-        return (store_at, (address,)) if self._message is None else (tables_at, (address, self._message))
+        return (tables_at, (address_of(self._of), self._message))
 
     @property
     def tree(self) -> Tree:
@@ -271,7 +271,8 @@ class Tables(Addressed, Generic[_V]):
             raise TypeError(f"query is a str, not a {type(query).__name__}")
         if parameters is not None and not isinstance(parameters, (list, tuple, Mapping)):
             raise TypeError(f"parameters is a list or a dict of values, not a {type(parameters).__name__}")
-        return run(self._at_one_instant(), query, as_of, parameters)
+        at = self._at_one_instant()
+        return run(at._tables, at._of, query, as_of, parameters)
 
     def _at_one_instant(self) -> "Tables[Any]":
         """What it shows now, which no commit changes: a transaction shows it anyway."""
@@ -553,3 +554,9 @@ def _by_path(
     """Answers to a call, in its order."""
     found = {path: answer for (path, _), answer in zip(streams, answers, strict=True)} | (wrong or {})
     return {path: found[path] for path in frames}
+
+
+def tables_at(address: Address, message: str) -> Tables[Any]:
+    """The tables of a store that was pickled, whose commits say ``message``."""
+    core = find(Address(*address))
+    return Tables(core.with_message(message), core, message)

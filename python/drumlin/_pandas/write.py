@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._drumlin import Schema
 from drumlin._errors import InvalidArgument, SchemaMismatch
-from drumlin._input import Fit, Order
+from drumlin._fit import Fit, Order
 from drumlin._json import to_json
 from drumlin._names import check_arrow_names, check_name, field_name
 from drumlin._pandas.columns import encode

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from drumlin._arguments import Progress
 from drumlin._errors import AlreadyExists, Error, InvalidArgument, NotFound, SchemaMismatch
-from drumlin._input import Fit
+from drumlin._fit import Fit
 from drumlin._json import plain_json, to_json
 from drumlin._store import Store
 from drumlin._transaction import Transaction
