@@ -100,7 +100,7 @@ def source(kind: type) -> str:
     if kind.__module__.partition(".")[0] != "drumlin":
         return ""
     if kind.__module__ in ("drumlin", "drumlin._drumlin"):
-        return (FOLDER.parent / "_nodes.pyi").read_text()
+        return (FOLDER.parent / "_drumlin" / "nodes.pyi").read_text()
     return inspect.getsource(importlib.import_module(kind.__module__))
 
 

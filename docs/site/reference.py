@@ -101,7 +101,7 @@ class Source:
 def sources() -> dict[str, Source]:
     """All modules, those in Python before stubs, by path within the package."""
     found = {}
-    paths = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.glob("*.pyi"))
+    paths = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.glob("_drumlin/*.pyi"))
     for path in paths:
         source = Source(path.read_text())
         for node in ast.parse(source.text).body:

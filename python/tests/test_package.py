@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -39,13 +40,20 @@ def test_all_names_are_there() -> None:
     assert (PACKAGE / "py.typed").exists()
 
 
-STUBTEST = ["mypy.stubtest", "drumlin", "--allowlist", "stubtest-allowlist.txt"]
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_clusters_take_the_same_arguments(call: str) -> None:
+    """`drumlin.ray` says what they mean. Each declares them for itself, for help() and for checkers of types."""
+    modules = [importlib.import_module(f"drumlin.{name}") for name in ("ray", "dask", "daft", "spark")]
+    ray, *others = [inspect.signature(getattr(module, call)).parameters for module in modules]
+    shared = [argument for argument in ray.values() if argument.name not in ("dataset", "options")]
+    for other in others:
+        assert [argument for argument in other.values() if argument.name in ray] == shared
 
 
-@pytest.mark.parametrize("command", [["mypy"], STUBTEST], ids=["mypy", "stubtest"])
+@pytest.mark.parametrize("command", [["-m", "mypy"], ["stubtest.py"]], ids=["mypy", "stubtest"])
 def test_types_check(command: list[str]) -> None:
     pytest.importorskip("mypy")
-    arguments = [sys.executable, "-m", *command]
+    arguments = [sys.executable, *command]
     result = subprocess.run(arguments, cwd=PACKAGE.parent, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, final
 
-from drumlin._reports import Version
+from drumlin._drumlin.reports import Version
 
 __all__ = [
     "DeleteReport",

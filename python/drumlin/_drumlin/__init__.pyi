@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, final
 
 from typing_extensions import CapsuleType
 
-from drumlin._jobs import (
+from drumlin._drumlin.jobs import (
     Dataset,
     Lease,
     Split,
@@ -18,7 +18,7 @@ from drumlin._jobs import (
     commit_staged,
     stage_alone,
 )
-from drumlin._nodes import (
+from drumlin._drumlin.nodes import (
     Change,
     ChangeFeed,
     Changes,
@@ -36,9 +36,9 @@ from drumlin._nodes import (
     TriggerFailure,
     Walk,
 )
-from drumlin._plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
-from drumlin._purge_reports import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
-from drumlin._reports import (
+from drumlin._drumlin.plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
+from drumlin._drumlin.purge import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
+from drumlin._drumlin.reports import (
     CheckpointReport,
     CopyReport,
     CopyToReport,
@@ -58,9 +58,9 @@ from drumlin._reports import (
     Version,
     VersionsReport,
 )
-from drumlin._row_reports import DeleteReport, MergeReport, RowsReport, UpdateReport
-from drumlin._ui import Ui
-from drumlin._watch import make_bars, stoppable
+from drumlin._drumlin.rows import DeleteReport, MergeReport, RowsReport, UpdateReport
+from drumlin._drumlin.ui import Ui
+from drumlin._drumlin.watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
 from drumlin.tree import PatternLike as _PatternLike
 

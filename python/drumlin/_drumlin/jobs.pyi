@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 from drumlin._drumlin import Batches, Schema, Store, Stream
-from drumlin._plans import DatasetPlan
-from drumlin._reports import StagedReport
+from drumlin._drumlin.plans import DatasetPlan
+from drumlin._drumlin.reports import StagedReport
 
 __all__ = [
     "Dataset",
