@@ -14,7 +14,20 @@ import pytest
 import drumlin
 
 PACKAGE = Path(drumlin.__file__).parent
-MODULES = ["drumlin", *(f"drumlin.{module.name}" for module in pkgutil.iter_modules([str(PACKAGE)]))]
+#: They import engines that `make test-engines` installs.
+LARGE = {"drumlin._clusters.daft_source", "drumlin._clusters.spark_source"}
+PARTS = list(pkgutil.iter_modules([str(PACKAGE)]))
+MODULES = [
+    "drumlin",
+    *(f"drumlin.{part.name}" for part in PARTS),
+    *(
+        f"drumlin.{part.name}.{module.name}"
+        for part in PARTS
+        if part.ispkg and part.name.startswith("_")
+        for module in pkgutil.iter_modules([str(PACKAGE / part.name)])
+        if f"drumlin.{part.name}.{module.name}" not in LARGE
+    ),
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -15,11 +15,11 @@ import pyarrow.dataset as pads  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.fs as fs  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin import _drumlin
-from drumlin._arguments import count as count_argument
-from drumlin._dataset import Again, Dataset
+from drumlin._arguments.checks import count as count_argument
+from drumlin._arguments.expr import Expr
 from drumlin._engines import arrow_filter
 from drumlin._errors import InvalidArgument
-from drumlin._expr import Expr
+from drumlin._nouns.dataset import Again, Dataset
 
 __all__ = ["ArrowDataset", "Fragment", "Scanner"]
 

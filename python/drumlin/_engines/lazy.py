@@ -5,12 +5,12 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from drumlin._arguments.expr import Expr, col
 from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
-from drumlin._expr import Expr, col
 from drumlin._optional import need
-from drumlin._polars import has_polars_type, polars_frame
-from drumlin._scanned import Scanned
+from drumlin._results.scanned import Scanned
+from drumlin._values.polars import has_polars_type, polars_frame
 
 if TYPE_CHECKING:
     import polars as pl

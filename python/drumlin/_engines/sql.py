@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from drumlin import _drumlin
-from drumlin._arguments import AsOf, as_of_argument
-from drumlin._dataset import Dataset
+from drumlin._arguments.checks import AsOf, as_of_argument
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
+from drumlin._nouns.dataset import Dataset
+from drumlin._nouns.scans import dataset
 from drumlin._optional import need
-from drumlin._scans import dataset
 
 __all__ = ["query"]
 

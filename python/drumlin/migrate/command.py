@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import drumlin
 from drumlin import migrate
 from drumlin._errors import Error, InvalidArgument, NotFound
+from drumlin._nouns.store import Store
 from drumlin._optional import need
-from drumlin._store import Store
 from drumlin.migrate.report import Report, bytes_text, reason_text
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130

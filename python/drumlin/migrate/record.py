@@ -18,8 +18,8 @@ from drumlin._errors import (
     SnapshotExpired,
     Unavailable,
 )
-from drumlin._store import Store
-from drumlin._transaction import Transaction
+from drumlin._nouns.store import Store
+from drumlin._nouns.transaction import Transaction
 
 _BEGIN = "migrated "
 #: What fails with these is no fault of the table at hand: the migration ends.

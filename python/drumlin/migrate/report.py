@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec
 
-from drumlin._arguments import Progress
+from drumlin._arguments.checks import Progress
 from drumlin._errors import Error
 
 __all__ = ["Failure", "Incomplete", "Report"]

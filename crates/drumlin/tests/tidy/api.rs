@@ -67,9 +67,9 @@ fn class_methods(files: &[PathBuf], noun: &str) -> Vec<String> {
 }
 
 fn package() -> Vec<PathBuf> {
-    ["_store.py", "_tables.py", "_table.py", "_tree.py", "_transaction.py"]
+    ["store.py", "tables.py", "table.py", "tree.py", "transaction.py"]
         .iter()
-        .map(|file| python("drumlin").join(file))
+        .map(|file| python("drumlin/_nouns").join(file))
         .collect()
 }
 
