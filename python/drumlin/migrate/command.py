@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import drumlin
-from drumlin import migrate
-from drumlin._errors import Error, InvalidArgument, NotFound
-from drumlin._nouns.store import Store
+from drumlin import Error, InvalidArgument, NotFound, Store, migrate
 from drumlin._optional import need
 from drumlin.migrate.report import Report, bytes_text, reason_text
 

@@ -8,11 +8,8 @@ shows in snapshots alone is deleted from the list of versions after the snapshot
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from drumlin._arguments.checks import Progress
+from drumlin import AlreadyExists, Error, InvalidArgument, NotFound, Progress, SchemaMismatch, Store, Transaction
 from drumlin._arguments.fit import Fit
-from drumlin._errors import AlreadyExists, Error, InvalidArgument, NotFound, SchemaMismatch
-from drumlin._nouns.store import Store
-from drumlin._nouns.transaction import Transaction
 from drumlin._values.json import plain_json, to_json
 from drumlin.migrate.digest import ArrowDigest, FrameDigest, frame_digest
 from drumlin.migrate.names import path_of

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from drumlin._errors import InvalidArgument
+from drumlin import InvalidArgument
 from drumlin._optional import need
 from drumlin.migrate.record import iso
 

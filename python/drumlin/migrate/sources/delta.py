@@ -5,9 +5,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drumlin._arguments.checks import Progress, path_argument
-from drumlin._errors import Unsupported
-from drumlin._nouns.store import Store
+from drumlin import Progress, Store, Unsupported
+from drumlin._arguments.checks import path_argument
 from drumlin._optional import need
 from drumlin.migrate.record import iso
 from drumlin.migrate.report import Report, Tally, halts

@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from drumlin._errors import Error
-from drumlin._nouns.store import Store
-from drumlin._nouns.transaction import Transaction
+from drumlin import Error, Store, Transaction
 from drumlin._optional import need
 from drumlin._values.json import plain_json, to_json
 from drumlin.migrate.digest import ArrowDigest

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from drumlin._arguments.checks import Progress
-from drumlin._errors import AlreadyExists, InvalidArgument, NotFound
-from drumlin._nouns.store import Store
-from drumlin._nouns.transaction import Transaction
+from drumlin import AlreadyExists, InvalidArgument, NotFound, Progress, Store, Transaction
 from drumlin._optional import need
 from drumlin.migrate.names import file_path
 from drumlin.migrate.record import FATAL, commit, found, message

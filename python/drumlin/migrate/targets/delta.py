@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from drumlin._arguments.checks import AsOf, Progress, names
+from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
+from drumlin._arguments.checks import names
 from drumlin._arguments.named import flag
-from drumlin._errors import AlreadyExists, InvalidArgument
-from drumlin._nouns.store import Store
 from drumlin._optional import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from drumlin._errors import Unsupported
+from drumlin import Unsupported
 from drumlin._optional import need
 
 

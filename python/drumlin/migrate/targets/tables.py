@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
-from drumlin._arguments.checks import AsOf, as_of_argument
-from drumlin._errors import InvalidArgument, NotFound
-from drumlin._nouns.store import Store
-from drumlin._nouns.tables import Tables
-from drumlin._results.result import Result
+from drumlin import AsOf, InvalidArgument, NotFound, Result, Store, Transaction
+from drumlin._arguments.checks import as_of_argument
 from drumlin.migrate.report import Tally
 
 
@@ -55,7 +52,7 @@ def leaving(
         yield found
 
 
-def _paths(store: Store, tx: Tables[Any], pattern: str, when: AsOf | None) -> list[str]:
+def _paths(store: Store, tx: Transaction, pattern: str, when: AsOf | None) -> list[str]:
     if not isinstance(when, str):
         return tx.tables(pattern)
     # A snapshot shows tables that were dropped since, too.
