@@ -70,12 +70,12 @@ from drumlin import (
     StoreStat, TableStat, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport, Version,
     VersionsReport,
 )
-from drumlin._applied import ColumnFunction
-from drumlin._arguments import AsOf, Compression, Progress, SchemaMode
-from drumlin._input import FrameLike, SchemaLike
-from drumlin._merge import Values
-from drumlin._rows import KeysLike, RowsLike
-from drumlin._tree import KeepWhile
+from drumlin._arguments.applied import ColumnFunction
+from drumlin._arguments.checks import AsOf, Compression, Progress, SchemaMode
+from drumlin._arguments.frames import FrameLike, SchemaLike
+from drumlin._nouns.merge import Values
+from drumlin._arguments.rows import KeysLike, RowsLike
+from drumlin._nouns.tree import KeepWhile
 from drumlin.aio._handles import Block, Handle, Iterated
 from drumlin.tree import Condition, PatternLike
 """
@@ -100,7 +100,7 @@ def source(kind: type) -> str:
     if kind.__module__.partition(".")[0] != "drumlin":
         return ""
     if kind.__module__ in ("drumlin", "drumlin._drumlin"):
-        return (FOLDER.parent / "_nodes.pyi").read_text()
+        return (FOLDER.parent / "_drumlin" / "nodes.pyi").read_text()
     return inspect.getsource(importlib.import_module(kind.__module__))
 
 
@@ -174,7 +174,7 @@ def function(name: str, made: Any) -> str:
     """The stub of a function of the module."""
     [node] = [
         node
-        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module("drumlin._open"))))
+        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module("drumlin._nouns.open"))))
         if isinstance(node, ast.FunctionDef) and node.name == name
     ]
     awaited = "async " if inspect.iscoroutinefunction(made) else ""

@@ -101,7 +101,7 @@ class Source:
 def sources() -> dict[str, Source]:
     """All modules, those in Python before stubs, by path within the package."""
     found = {}
-    paths = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.glob("*.pyi"))
+    paths = sorted(PACKAGE.rglob("*.py")) + sorted(PACKAGE.glob("_drumlin/*.pyi"))
     for path in paths:
         source = Source(path.read_text())
         for node in ast.parse(source.text).body:
@@ -134,9 +134,12 @@ class Package:
         return self.sources.get(f"{file}.py") or self.sources[f"{file}/__init__.py"]
 
     def find(self, name: str, module: str | None = None) -> tuple[Source, ast.stmt]:
-        """Where a name is declared: in a module, or in one of a package of that name; else anywhere beside packages."""
+        """Where a name is declared: in a module, or in one of a package of that name; else anywhere in the private
+        parts of the package, or in a module beside them."""
         for path, source in self.sources.items():
-            fits = "/" not in path if module is None else path == f"{module}.py" or path.startswith(f"{module}/")
+            fits = path == f"{module}.py" or path.startswith(f"{module}/")
+            if module is None:
+                fits = "/" not in path or path.startswith("_")
             if name in source.nodes and fits:
                 return source, source.nodes[name]
         raise SystemExit(f"reference: no source declares {name}")

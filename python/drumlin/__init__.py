@@ -12,11 +12,15 @@ can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on i
 >>> store.close()
 """
 
-from drumlin import _bars, _html, tree
-from drumlin._arguments import AsOf, Progress
-from drumlin._constraints import Constraints
-from drumlin._dataset import Dataset
-from drumlin._diff import Diff
+from drumlin import tree
+from drumlin._arguments.checks import AsOf, Progress
+from drumlin._arguments.constraints import Constraints
+from drumlin._arguments.expr import Expr, col
+from drumlin._arguments.frames import FrameLike, SchemaLike
+from drumlin._arguments.rows import KeysLike, RowsLike
+from drumlin._display import bars as _bars
+from drumlin._display import html as _html
+from drumlin._display.options import Options, options
 from drumlin._drumlin import (
     Batch,
     Change,
@@ -86,22 +90,20 @@ from drumlin._errors import (
     Unavailable,
     Unsupported,
 )
-from drumlin._expr import Expr, col
-from drumlin._groups import Groups
-from drumlin._input import FrameLike, SchemaLike
-from drumlin._lookup import Lookup
-from drumlin._merge import Merge
-from drumlin._metrics import Durations, Metrics
-from drumlin._open import open, salvage
-from drumlin._options import Options, options
-from drumlin._result import Result, Results
-from drumlin._rows import KeysLike, RowsLike
-from drumlin._splits import Split, Splits
-from drumlin._staged import Ticket, Token
-from drumlin._store import Retention, Store
-from drumlin._table import Table
-from drumlin._transaction import Transaction
-from drumlin._tree import Tree
+from drumlin._nouns.dataset import Dataset
+from drumlin._nouns.merge import Merge
+from drumlin._nouns.open import open, salvage
+from drumlin._nouns.store import Retention, Store
+from drumlin._nouns.table import Table
+from drumlin._nouns.transaction import Transaction
+from drumlin._nouns.tree import Tree
+from drumlin._processes.splits import Split, Splits
+from drumlin._processes.staged import Ticket, Token
+from drumlin._results.diff import Diff
+from drumlin._results.groups import Groups
+from drumlin._results.lookup import Lookup
+from drumlin._results.metrics import Durations, Metrics
+from drumlin._results.result import Result, Results
 from drumlin.tree import P
 
 __all__ = [

@@ -8,13 +8,13 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from drumlin._arguments import AsOf
+from drumlin._arguments.checks import AsOf
+from drumlin._arguments.expr import Expr
+from drumlin._clusters.jobs import Driver, write_job
 from drumlin._drumlin import StagedReport
-from drumlin._engines.jobs import Driver, write_job
-from drumlin._expr import Expr
+from drumlin._nouns.store import Store
 from drumlin._optional import need
-from drumlin._staged import Ticket
-from drumlin._store import Store
+from drumlin._processes.staged import Ticket
 from drumlin.tree import PatternLike
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def read(
     is applied to what is read. Each task reads a split of about ``split_bytes`` (default 128 MiB, encoded). For
     ``store`` and ``storage_options`` see :func:`drumlin.ray.read`."""
     need("daft", "drumlin.daft", "daft")
-    from drumlin._engines.daft_source import DrumlinSource
+    from drumlin._clusters.daft_source import DrumlinSource
 
     driver = Driver(store, storage_options, "write")
     dataset = driver.store.scan(path, as_of=as_of, columns=columns, where=where, path_columns=path_columns)
@@ -63,7 +63,7 @@ def write(
     """Writes a Daft DataFrame to the table at ``path``, in one commit, or not at all. Rows come in the order in which
     Daft's tasks are done. For the arguments see :func:`drumlin.ray.write`."""
     need("daft", "drumlin.daft", "daft")
-    from drumlin._engines.daft_source import DrumlinSink
+    from drumlin._clusters.daft_source import DrumlinSink
 
     def stage_all(ticket: Ticket, given: dict[str, str]) -> list[bytes]:
         return list(frame.write_sink(DrumlinSink(ticket, path, given)).to_pydict()["token"])

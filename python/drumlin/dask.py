@@ -12,15 +12,15 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from drumlin._arguments import AsOf
+from drumlin._arguments.checks import AsOf
+from drumlin._arguments.expr import Expr
+from drumlin._clusters.jobs import Driver, stage, write_job
 from drumlin._drumlin import StagedReport
-from drumlin._engines.jobs import Driver, stage, write_job
 from drumlin._errors import InvalidArgument
-from drumlin._expr import Expr
+from drumlin._nouns.store import Store
 from drumlin._optional import need
-from drumlin._splits import Split, Splits
-from drumlin._staged import Ticket
-from drumlin._store import Store
+from drumlin._processes.splits import Split, Splits
+from drumlin._processes.staged import Ticket
 from drumlin.tree import PatternLike
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from drumlin._arguments import AsOf
+from drumlin._arguments.checks import AsOf
+from drumlin._arguments.expr import Expr
+from drumlin._clusters.jobs import Driver, write_job
 from drumlin._drumlin import StagedReport
-from drumlin._engines.jobs import Driver, write_job
-from drumlin._expr import Expr
+from drumlin._nouns.store import Store
 from drumlin._optional import need
-from drumlin._staged import Ticket
-from drumlin._store import Store
+from drumlin._processes.staged import Ticket
 from drumlin.tree import PatternLike
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def read(
     ``options`` go to ``ray.data.read_datasource``.
     """
     data = need("ray.data", "drumlin.ray", "ray")
-    from drumlin._engines.ray_source import DrumlinDatasource
+    from drumlin._clusters.ray_source import DrumlinDatasource
 
     driver = Driver(store, storage_options, "write")
     dataset = driver.store.scan(path, as_of=as_of, columns=columns, where=where, path_columns=path_columns)
@@ -77,7 +77,7 @@ def write(
     ordered by ``sort`` when read. Other ``options`` go to ``Dataset.write_datasink``.
     """
     need("ray.data", "drumlin.ray", "ray")
-    from drumlin._engines.ray_source import DrumlinDatasink, schema_of
+    from drumlin._clusters.ray_source import DrumlinDatasink, schema_of
 
     def stage_all(ticket: Ticket, given: dict[str, str]) -> list[bytes]:
         sink = DrumlinDatasink(ticket, path, given)

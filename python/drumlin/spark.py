@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
-from drumlin._arguments import AsOf
+from drumlin._arguments.checks import AsOf
+from drumlin._arguments.expr import Expr
+from drumlin._clusters.jobs import Driver, write_job
 from drumlin._drumlin import StagedReport
-from drumlin._engines.jobs import Driver, write_job
-from drumlin._expr import Expr
+from drumlin._nouns.store import Store
 from drumlin._optional import need
-from drumlin._splits import Splits
-from drumlin._staged import Ticket
-from drumlin._store import Store
+from drumlin._processes.splits import Splits
+from drumlin._processes.staged import Ticket
 from drumlin.tree import PatternLike
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def read(
     Unsigned integers become wider signed ones, times microseconds. For ``store`` and ``storage_options``
     see :func:`drumlin.ray.read`."""
     need("pyspark.sql", "drumlin.spark", "spark")
-    from drumlin._engines.spark_source import DrumlinSparkSource, given, spark_schema
+    from drumlin._clusters.spark_source import DrumlinSparkSource, given, spark_schema
 
     driver = Driver(store, storage_options, "write")
     dataset = driver.store.scan(path, as_of=as_of, columns=columns, where=where, path_columns=path_columns)
@@ -84,7 +84,7 @@ def write(
     need("pyspark.sql", "drumlin.spark", "spark")
     from pyspark.sql.pandas.types import to_arrow_schema  # type: ignore[import-not-found, unused-ignore]
 
-    from drumlin._engines.spark_source import DrumlinSparkSource, given
+    from drumlin._clusters.spark_source import DrumlinSparkSource, given
 
     frame.sparkSession.dataSource.register(DrumlinSparkSource)
 

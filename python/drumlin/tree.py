@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn, TypeAlias, final
 
 from drumlin import _drumlin
 from drumlin._errors import InvalidArgument
-from drumlin._json import to_json
+from drumlin._values.json import to_json
 
 __all__ = [
     "Condition",

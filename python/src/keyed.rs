@@ -64,7 +64,7 @@ impl<'py> Column<'py> {
         match self {
             Self::Values(values) if values.iter().any(|value| !value.is_none()) => {
                 let py = values[0].py();
-                let typed = py.import("drumlin._rows")?.getattr("typed")?;
+                let typed = py.import("drumlin._arguments.rows")?.getattr("typed")?;
                 Self::of(&typed.call1((values, name))?, &format!("column '{name}'"))
             }
             other => Ok(other),

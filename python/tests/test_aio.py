@@ -20,7 +20,7 @@ import pytest
 import drumlin
 import drumlin.aio as aio
 from drumlin import _drumlin
-from drumlin._tables import Tables
+from drumlin._nouns.tables import Tables
 from drumlin.aio import _calls, _handles
 
 PYTHON = Path(__file__).parents[1]

@@ -36,7 +36,7 @@ def check(store: drumlin.Store, frame: pd.DataFrame) -> None:
     kinds.assert_same(back, frame)
     assert_frame_equal(back.copy(), frame, check_freq=False)
     back.iloc[:1, :1] = 77
-    first = drumlin._names.field_name(frame.columns[0])
+    first = drumlin._values.names.field_name(frame.columns[0])
     ranged = isinstance(frame.index, pd.RangeIndex)
     for options, expected in (
         ({"tail": 2}, frame.iloc[-2:]),
@@ -69,7 +69,7 @@ def check(store: drumlin.Store, frame: pd.DataFrame) -> None:
 def check_changes(store: drumlin.Store, frame: pd.DataFrame) -> None:
     """Writes ``frame`` to a sorted table and to one with a key, replaces some of its rows with themselves, and has
     both rewritten: the rows stay the same."""
-    first = drumlin._names.field_name(frame.columns[0])
+    first = drumlin._values.names.field_name(frame.columns[0])
     for path in ("s", "k"):
         store.drop(path, missing_ok=True)
     store.write("s", frame, sort=[first])

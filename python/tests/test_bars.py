@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import drumlin
-from drumlin import _bars
+from drumlin._display import bars as _bars
 from drumlin._optional import have
 
 ROWS = pa.record_batch({"n": range(1000)})

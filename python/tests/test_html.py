@@ -229,7 +229,7 @@ def test_what_fails_is_shown_by_its_plain_text(store: drumlin.Store, monkeypatch
         assert shown.text == [repr(value)]
     with monkeypatch.context() as broken:
         broken.setattr(drumlin.Store, "__repr__", lambda _: 1 / 0)
-        assert "drumlin._store.Store object" in text(store)
+        assert "drumlin._nouns.store.Store object" in text(store)
 
 
 def test_a_store_in_a_bucket_costs_no_requests(store: drumlin.Store, monkeypatch: pytest.MonkeyPatch) -> None:

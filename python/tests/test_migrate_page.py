@@ -15,7 +15,7 @@ from other_systems import need
 import drumlin.migrate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
-MODULES = [f"drumlin.migrate.{module.name}" for module in pkgutil.iter_modules(drumlin.migrate.__path__)]
+MODULES = [module.name for module in pkgutil.walk_packages(drumlin.migrate.__path__, "drumlin.migrate.")]
 
 
 def blocks(language: str) -> list[str]:

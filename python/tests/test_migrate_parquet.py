@@ -12,7 +12,7 @@ from frame_kinds import COLUMNS, assert_same
 
 import drumlin
 from drumlin.migrate import Incomplete, from_parquet, path_of, to_parquet
-from drumlin.migrate.tables_out import matcher
+from drumlin.migrate.targets.tables import matcher
 
 
 def table(*numbers: int, **more: pa.Array) -> pa.Table:

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -13,7 +14,20 @@ import pytest
 import drumlin
 
 PACKAGE = Path(drumlin.__file__).parent
-MODULES = ["drumlin", *(f"drumlin.{module.name}" for module in pkgutil.iter_modules([str(PACKAGE)]))]
+#: They import engines that `make test-engines` installs.
+LARGE = {"drumlin._clusters.daft_source", "drumlin._clusters.spark_source"}
+PARTS = list(pkgutil.iter_modules([str(PACKAGE)]))
+MODULES = [
+    "drumlin",
+    *(f"drumlin.{part.name}" for part in PARTS),
+    *(
+        f"drumlin.{part.name}.{module.name}"
+        for part in PARTS
+        if part.ispkg and part.name.startswith("_")
+        for module in pkgutil.iter_modules([str(PACKAGE / part.name)])
+        if f"drumlin.{part.name}.{module.name}" not in LARGE
+    ),
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -39,13 +53,20 @@ def test_all_names_are_there() -> None:
     assert (PACKAGE / "py.typed").exists()
 
 
-STUBTEST = ["mypy.stubtest", "drumlin", "--allowlist", "stubtest-allowlist.txt"]
+@pytest.mark.parametrize("call", ["read", "write"])
+def test_clusters_take_the_same_arguments(call: str) -> None:
+    """`drumlin.ray` says what they mean. Each declares them for itself, for help() and for checkers of types."""
+    modules = [importlib.import_module(f"drumlin.{name}") for name in ("ray", "dask", "daft", "spark")]
+    ray, *others = [inspect.signature(getattr(module, call)).parameters for module in modules]
+    shared = [argument for argument in ray.values() if argument.name not in ("dataset", "options")]
+    for other in others:
+        assert [argument for argument in other.values() if argument.name in ray] == shared
 
 
-@pytest.mark.parametrize("command", [["mypy"], STUBTEST], ids=["mypy", "stubtest"])
+@pytest.mark.parametrize("command", [["-m", "mypy"], ["stubtest.py"]], ids=["mypy", "stubtest"])
 def test_types_check(command: list[str]) -> None:
     pytest.importorskip("mypy")
-    arguments = [sys.executable, "-m", *command]
+    arguments = [sys.executable, *command]
     result = subprocess.run(arguments, cwd=PACKAGE.parent, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
 

@@ -310,7 +310,7 @@ def test_frames_of_earlier_versions(store: drumlin.Store, name: str) -> None:
 
 def test_a_description_of_a_later_version_is_passed_over(store: drumlin.Store) -> None:
     frame = pd.DataFrame({"a": pd.Categorical(["x"]), "b": [1]})
-    table = drumlin._input.to_stream(frame)
+    table = drumlin._arguments.frames.to_stream(frame)
     metadata = {**table.schema.metadata, b"drumlin.pandas": b'{"version": 2}'}
     store.write("t", table.replace_schema_metadata(metadata))
     assert_frame_equal(read(store), frame)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import drumlin
-from drumlin import _places
+from drumlin._processes import places as _places
 
 SECRETS = {
     "aws_access_key_id": "AKIAIOSFODNN7",

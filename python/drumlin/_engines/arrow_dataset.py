@@ -15,11 +15,11 @@ import pyarrow.dataset as pads  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.fs as fs  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin import _drumlin
-from drumlin._arguments import count as count_argument
-from drumlin._dataset import Dataset, made
+from drumlin._arguments.checks import count as count_argument
+from drumlin._arguments.expr import Expr
 from drumlin._engines import arrow_filter
 from drumlin._errors import InvalidArgument
-from drumlin._expr import Expr
+from drumlin._nouns.dataset import Again, Dataset
 
 __all__ = ["ArrowDataset", "Fragment", "Scanner"]
 
@@ -28,9 +28,15 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
     """A data set of Drumlin that is one of pyarrow."""
 
     def _set(
-        self, core: _drumlin.Dataset, store: Any, columns: list[str] | None, filters: list[str], limit: int | None
+        self,
+        core: _drumlin.Dataset,
+        store: Any,
+        columns: list[str] | None,
+        filters: list[str],
+        limit: int | None,
+        again: Again,
     ) -> None:
-        super()._set(core, store, columns, filters, limit)
+        super()._set(core, store, columns, filters, limit, again)
         # Pyarrow neither filters nor sorts, takes or joins views, in which Polars writes its texts.
         self._core = core = core.without_views() or core
         self._narrowed: ArrowDataset | None = None
@@ -49,7 +55,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         if self._limit is not None:
             raise InvalidArgument("a data set with a limit has no tables of its own: take them before limit")
         tables = self._exact.split_by_table([*self._filters, *filters])
-        return [made(ArrowDataset, table, self._store, self._columns, self._filters, None) for table in tables]
+        return [self._changed(table) for table in tables]
 
     @property
     def schema(self) -> Any:
@@ -78,8 +84,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
 
     def _for_duckdb(self) -> "ArrowDataset":
         if self._narrowed is None:
-            core = self._exact.for_engines()
-            self._narrowed = made(ArrowDataset, core, self._store, self._columns, self._filters, self._limit)
+            self._narrowed = self._changed(self._exact.for_engines())
         return self._narrowed
 
     @property
@@ -132,7 +137,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         if self._limit is None:
             mine, rest = arrow_filter.split(expression, self._schema_of_all())
             if rest is None:
-                return made(ArrowDataset, self._exact, self._store, self._columns, [*self._filters, *mine], None)
+                return self._changed(filters=[*self._filters, *mine])
         return _in_memory(self.to_table(filter=expression))
 
     def get_fragments(self, filter: Any = None) -> Iterator["Fragment"]:

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
+from drumlin._arguments.expr import Expr
 from drumlin._drumlin import expression_parts
 from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
-from drumlin._expr import Expr
 
 __all__ = ["columns_of", "split", "split_for_datafusion", "with_order_keys"]
 

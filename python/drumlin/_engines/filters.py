@@ -7,7 +7,7 @@ import operator
 import struct
 from typing import Any
 
-from drumlin._expr import Expr, _Binding, col, literal
+from drumlin._arguments.expr import Expr, _Binding, col, literal
 
 #: Comparisons, by the names that they have here.
 _COMPARISONS = {

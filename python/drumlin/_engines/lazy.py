@@ -5,16 +5,15 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from drumlin._arguments.expr import Expr, col
 from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
-from drumlin._expr import Expr, col
 from drumlin._optional import need
-from drumlin._polars import has_polars_type, polars_frame
+from drumlin._results.scanned import Scanned
+from drumlin._values.polars import has_polars_type, polars_frame
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from drumlin._dataset import Dataset
 
 __all__ = ["lazy_frame"]
 
@@ -26,7 +25,7 @@ _INTEGERS = {
 }
 
 
-def lazy_frame(dataset: "Dataset") -> "pl.LazyFrame":
+def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
     """A LazyFrame that reads a data set with columns, predicate and number of rows pushed down."""
     need("polars", "to_lazy()", "polars")
     plugins = need("polars.io.plugins", "to_lazy()", "polars")
@@ -55,7 +54,7 @@ def lazy_frame(dataset: "Dataset") -> "pl.LazyFrame":
     return plugins.register_io_source(read, schema=schema, validate_schema=False, is_pure=True)
 
 
-def _schema(dataset: "Dataset") -> dict[str, Any]:
+def _schema(dataset: Scanned) -> dict[str, Any]:
     """The columns as Polars has them. One that it has no type for is null, and an error where it is read."""
     polars = need("polars", "to_lazy()", "polars")
     types = dict(zip(dataset._exact.schema.names, dataset._exact.schema.types, strict=True))

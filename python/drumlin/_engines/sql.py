@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drumlin import _drumlin
-from drumlin._arguments import AsOf, as_of_argument
-from drumlin._dataset import dataset
+from drumlin._arguments.checks import AsOf, as_of_argument
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
+from drumlin._nouns.dataset import Dataset
+from drumlin._nouns.scans import dataset
 from drumlin._optional import need
-
-if TYPE_CHECKING:
-    from drumlin._tables import Tables
 
 __all__ = ["query"]
 
@@ -25,7 +23,7 @@ _NAMED = re.compile(r"\{([^{}/]+)\}")
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
 
-def query(tables: "Tables[Any]", text: str, as_of: AsOf | None, parameters: Any) -> Any:
+def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_of: AsOf | None, parameters: Any) -> Any:
     """The relation of a query, in which tables of one instant stand in quotes."""
     duckdb = need("duckdb", "sql()", "duckdb")
     need("pyarrow", "sql()", "duckdb")
@@ -37,7 +35,7 @@ def query(tables: "Tables[Any]", text: str, as_of: AsOf | None, parameters: Any)
     known: dict[str, str] = {}
     for name in dict.fromkeys(_names(text)):
         try:
-            found = _dataset(tables, name, as_of)
+            found = _dataset(tables, store, name, as_of)
         except (InvalidArgument, NotFound, SchemaMismatch) as error:
             wrong[name] = error
             continue
@@ -64,12 +62,12 @@ def _names(text: str) -> Iterator[str]:
             yield double.replace('""', '"')
 
 
-def _dataset(tables: "Tables[Any]", name: str, as_of: AsOf | None) -> Any:
+def _dataset(tables: _drumlin.Tables, store: _drumlin.Store | None, name: str, as_of: AsOf | None) -> Any:
     """What a name in quotes means, if it is a path or pattern; None if it is another text."""
     for path, when in _readings(name, as_of):
         pattern, columns = _pattern(path)
         try:
-            return _scanned(tables, pattern, columns, when)
+            return _scanned(tables, store, pattern, columns, when)
         except NotFound as error:
             # A version or snapshot that is not there, of a table that is.
             if _matches(tables, pattern):
@@ -80,13 +78,19 @@ def _dataset(tables: "Tables[Any]", name: str, as_of: AsOf | None) -> Any:
     return None
 
 
-def _scanned(tables: "Tables[Any]", pattern: str, columns: Sequence[str] | None, as_of: AsOf | None) -> Any:
+def _scanned(
+    tables: _drumlin.Tables,
+    store: _drumlin.Store | None,
+    pattern: str,
+    columns: Sequence[str] | None,
+    as_of: AsOf | None,
+) -> Dataset:
     """The tables that a pattern matches. Which columns a query reads is known when it runs: one that cannot be read
     fails then. But there must be another."""
-    core = tables._tables.scan(pattern, as_of_argument(as_of), list(columns or ()))
+    core = tables.scan(pattern, as_of_argument(as_of), list(columns or ()))
     if not any(_is_readable(core, name) for name in core.schema.names):
         core.check_readable(None)
-    return dataset(core, tables._of, None, [], None, readable=False)
+    return dataset(core, store, None, [], None, readable=False)
 
 
 def _is_readable(core: _drumlin.Dataset, column: str) -> bool:
@@ -110,7 +114,7 @@ def _pattern(path: str) -> tuple[str, Sequence[str] | None]:
     return _NAMED.sub("*", path), names or None
 
 
-def _matches(tables: "Tables[Any]", pattern: str) -> bool:
+def _matches(tables: _drumlin.Tables, pattern: str) -> bool:
     """Whether there are such tables."""
     try:
         return bool(tables.tables(pattern))

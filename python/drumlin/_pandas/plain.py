@@ -15,9 +15,9 @@ import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.compute as pc  # type: ignore[import-untyped, unused-ignore]
 
-from drumlin._numpy import check_times
 from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, index_columns, range_index
 from drumlin._pandas.dtypes import MASKED, MOMENTS, NUMBERS
+from drumlin._values.numpy import check_times
 
 # What earlier versions wrote: names of columns of more than one type, and the first categories of each categorical
 # column, for reads that give no rows and so no dictionary.

@@ -6,11 +6,9 @@ from typing import Any
 import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
+from drumlin._arguments.fit import Fit, Order
 from drumlin._drumlin import Schema
 from drumlin._errors import InvalidArgument, SchemaMismatch
-from drumlin._input import Fit, Order
-from drumlin._json import to_json
-from drumlin._names import check_arrow_names, check_name, field_name
 from drumlin._pandas.columns import encode
 from drumlin._pandas.description import (
     DESCRIPTION_KEY,
@@ -25,6 +23,8 @@ from drumlin._pandas.evidence import shown
 from drumlin._pandas.labels import labels_to_json, levels_of
 from drumlin._pandas.plain import is_plain
 from drumlin._pandas.scalars import scalar_to_json
+from drumlin._values.json import to_json
+from drumlin._values.names import check_arrow_names, check_name, field_name
 
 
 def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:

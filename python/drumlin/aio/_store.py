@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 
 import drumlin
 from drumlin import _drumlin
-from drumlin._store import _ATTEMPTS_MAX
-from drumlin._tables import Tables as _Tables
+from drumlin._nouns.store import _ATTEMPTS_MAX
+from drumlin._nouns.tables import Tables as _Tables
 from drumlin.aio._calls import run
 from drumlin.aio._handles import Block, Handle, awaits
 from drumlin.aio._rows import Dataset, Result, Results

@@ -33,8 +33,8 @@ from drumlin import (
     Version,
     VersionsReport,
 )
-from drumlin._arguments import AsOf, Compression, Progress, SchemaMode
-from drumlin._input import FrameLike, SchemaLike
+from drumlin._arguments.checks import AsOf, Compression, Progress, SchemaMode
+from drumlin._arguments.frames import FrameLike, SchemaLike
 from drumlin.aio._handles import Block, Handle
 from drumlin.aio._rows import Dataset, Diff, Result, Results
 from drumlin.aio._table import Table, Tree

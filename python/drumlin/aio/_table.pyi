@@ -27,12 +27,12 @@ from drumlin import (
     UpdateReport,
     Version,
 )
-from drumlin._applied import ColumnFunction
-from drumlin._arguments import AsOf, Compression, Progress, SchemaMode
-from drumlin._input import FrameLike, SchemaLike
-from drumlin._merge import Values
-from drumlin._rows import KeysLike, RowsLike
-from drumlin._tree import KeepWhile
+from drumlin._arguments.applied import ColumnFunction
+from drumlin._arguments.checks import AsOf, Compression, Progress, SchemaMode
+from drumlin._arguments.frames import FrameLike, SchemaLike
+from drumlin._arguments.rows import KeysLike, RowsLike
+from drumlin._nouns.merge import Values
+from drumlin._nouns.tree import KeepWhile
 from drumlin.aio._handles import Handle
 from drumlin.aio._rows import Dataset, Diff, Groups, Lookup, Result
 from drumlin.tree import Condition, PatternLike

@@ -15,15 +15,15 @@ The command is ``drumlin migrate``.
 (2, ['prices/AAPL', 'prices/MSFT'])
 """
 
-from drumlin.migrate.arctic import from_arctic
-from drumlin.migrate.delta import from_delta
-from drumlin.migrate.delta_out import to_delta
-from drumlin.migrate.iceberg_out import to_iceberg
-from drumlin.migrate.lance import from_lance
 from drumlin.migrate.names import path_of, symbol_of
-from drumlin.migrate.parquet import from_parquet
-from drumlin.migrate.parquet_out import to_parquet
 from drumlin.migrate.report import Failure, Incomplete, Report
+from drumlin.migrate.sources.arctic import from_arctic
+from drumlin.migrate.sources.delta import from_delta
+from drumlin.migrate.sources.lance import from_lance
+from drumlin.migrate.sources.parquet import from_parquet
+from drumlin.migrate.targets.delta import to_delta
+from drumlin.migrate.targets.iceberg import to_iceberg
+from drumlin.migrate.targets.parquet import to_parquet
 
 __all__ = [
     "Failure",

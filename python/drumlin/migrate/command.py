@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import drumlin
-from drumlin import migrate
-from drumlin._errors import Error, InvalidArgument, NotFound
+from drumlin import Error, InvalidArgument, NotFound, Store, migrate
 from drumlin._optional import need
-from drumlin._store import Store
 from drumlin.migrate.report import Report, bytes_text, reason_text
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130

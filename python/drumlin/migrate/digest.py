@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from drumlin._errors import Unsupported
+from drumlin import Unsupported
 from drumlin._optional import need
 
 #: Rows are hashed in parts of this many, whatever the batches are.

@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote
 
-from drumlin._errors import InvalidArgument
+from drumlin import InvalidArgument
 
 __all__ = ["path_of", "symbol_of"]
 

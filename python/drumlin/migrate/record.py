@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from drumlin._drumlin import Version
-from drumlin._errors import (
+from drumlin import (
     AlreadyExists,
     Closed,
     Corrupt,
@@ -16,10 +15,11 @@ from drumlin._errors import (
     Locked,
     NotFound,
     SnapshotExpired,
+    Store,
+    Transaction,
     Unavailable,
+    Version,
 )
-from drumlin._store import Store
-from drumlin._transaction import Transaction
 
 _BEGIN = "migrated "
 #: What fails with these is no fault of the table at hand: the migration ends.

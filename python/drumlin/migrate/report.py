@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec
 
-from drumlin._arguments import Progress
-from drumlin._errors import Error
+from drumlin import Error, Progress
 
 __all__ = ["Failure", "Incomplete", "Report"]
 

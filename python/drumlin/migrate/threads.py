@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
-from drumlin._errors import InvalidArgument
+from drumlin import InvalidArgument
 
 _Item = TypeVar("_Item")
 

@@ -1,7 +1,7 @@
 //! Counts the public API: few methods on a store, and few places in which an operation is declared.
 //!
 //! An operation is declared in the core (`crates/drumlin/src/store`), in the binding (`python/src`), in its stub
-//! (`python/drumlin/_drumlin.pyi`) and in the Python package: once in each, for both the store and the transaction.
+//! (`python/drumlin/_drumlin/__init__.pyi`) and in the Python package: once in each, for both the store and the transaction.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,9 +67,9 @@ fn class_methods(files: &[PathBuf], noun: &str) -> Vec<String> {
 }
 
 fn package() -> Vec<PathBuf> {
-    ["_store.py", "_tables.py", "_table.py", "_tree.py", "_transaction.py"]
+    ["store.py", "tables.py", "table.py", "tree.py", "transaction.py"]
         .iter()
-        .map(|file| python("drumlin").join(file))
+        .map(|file| python("drumlin/_nouns").join(file))
         .collect()
 }
 
@@ -87,7 +87,7 @@ fn a_store_has_few_methods() {
 
 #[test]
 fn an_operation_is_declared_four_times_at_most() {
-    let stub = [python("drumlin/_drumlin.pyi")];
+    let stub = [python("drumlin/_drumlin/__init__.pyi")];
     let binding = sources(&python("src"));
     let mut wrong = Vec::new();
     let mut operations = 0;

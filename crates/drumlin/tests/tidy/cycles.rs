@@ -2,8 +2,8 @@
 //! others.
 //!
 //! A file uses another if it imports something that the other defines, or names that by a path. A re-exported name is
-//! used from the file that defines it; the re-export itself does not count. Nor do unit tests, and in Python imports for
-//! types only and imports within functions. A method call names no file, so it is not seen.
+//! used from the file that defines it; the re-export itself does not count. Nor do unit tests. In Python every import
+//! counts, those within functions and those for types only, too. A method call names no file, so it is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -336,16 +336,10 @@ fn python_defining(
     exported.or_else(|| Some(module.to_owned()))
 }
 
-/// The imports that happen when `module` is imported.
+/// All imports of `module`, wherever they stand.
 fn python_imports(sources: &Sources, module: &str, text: &str) -> Vec<Import> {
     let mut found = Vec::new();
-    let mut skipped = None;
-    for (indented, line) in statements(text) {
-        if skipped.is_some_and(|above| indented > above) {
-            continue;
-        }
-        let begins = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
-        skipped = begins(&["def ", "async def ", "if TYPE_CHECKING"]).then_some(indented);
+    for line in statements(text) {
         let named = |part: &str| {
             let mut words = part.split_whitespace();
             words.next().map(|name| (name.to_owned(), words.last().unwrap_or(name).to_owned()))
@@ -364,8 +358,8 @@ fn python_imports(sources: &Sources, module: &str, text: &str) -> Vec<Import> {
     found
 }
 
-/// The statements of Python with their indentation, each in one line, without comments, texts and brackets.
-fn statements(text: &str) -> Vec<(usize, String)> {
+/// The statements of Python, each in one line, without indentation, comments, texts and brackets.
+fn statements(text: &str) -> Vec<String> {
     let (mut found, mut line, mut depth, mut rest) = (Vec::new(), String::new(), 0, text);
     while let Some(first) = rest.chars().next() {
         let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote));
@@ -383,8 +377,7 @@ fn statements(text: &str) -> Vec<(usize, String)> {
         rest = &rest[bytes..];
     }
     found.push(line);
-    let indented = |line: String| (line.len() - line.trim_start().len(), line.trim().to_owned());
-    found.into_iter().map(indented).filter(|(_, line)| !line.is_empty()).collect()
+    found.into_iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
 mod tests {
@@ -451,15 +444,19 @@ mod tests {
                 ("p/_table", "from . import (  # both\n    Shop,\n    _core,\n)\n"),
             ])
         };
-        for store in
-            ["from p._table import Table", "import p._table", "try:\n    from . import Table\nexcept A:\n    pass"]
-        {
+        for store in [
+            "from p._table import Table",
+            "import p._table",
+            "try:\n    from . import Table\nexcept A:\n    pass",
+            "if TYPE_CHECKING:\n    import p._table",
+            "class A:\n    def f(\n        a,\n    ):\n        from p import Table  # once it is needed",
+        ] {
             let found = complaints(&python_uses(&files(store)), "");
             assert_eq!(found.len(), 1, "{store}: {found:?}");
             assert!(found[0].contains("p/_table uses Shop of p/_store"), "{found:?}");
         }
-        let none = "'''\nimport p._table\n'''\nfrom p import _core\nif TYPE_CHECKING:\n    import p._table\n\n\
-            def f(\n    a,\n):\n    from p import Table\n";
+        let none = "'''\nimport p._table\n'''\nfrom p import _core\n\n\
+            def f(\n    a,\n):\n    r'''\n    >>> from p import Table\n    '''\n    # import p._table\n    import json\n";
         assert_eq!(complaints(&python_uses(&files(none)), ""), [""; 0]);
     }
 }

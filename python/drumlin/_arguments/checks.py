@@ -1,0 +1,359 @@
+"""Arguments as the core takes them."""
+
+import datetime as dt
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from drumlin._arguments.expr import Expr, literal
+from drumlin._arguments.fit import Fit
+from drumlin._arguments.frames import FrameLike, to_schema, to_stream
+from drumlin._errors import InvalidArgument, SchemaMismatch
+from drumlin._optional import need
+from drumlin._values.json import plain_json, to_json
+from drumlin._values.names import check_name, field_name
+from drumlin.tree import P, PatternLike, plain_text
+
+#: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
+#: datetime without zone is UTC).
+AsOf: TypeAlias = int | str | dt.datetime
+#: Is called at each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
+#: seconds left (None while unknown). What it raises stops the call.
+Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
+#: Which columns rows may have that are brought into a table: those of the table, or others too.
+SchemaMode: TypeAlias = Literal["strict", "evolve"]
+#: How rows are compressed.
+Compression: TypeAlias = Literal["balanced", "small", "fast"]
+
+_SETTINGS = (
+    "memory_bytes",
+    "cache_bytes",
+    "cpu_threads",
+    "checkpoint_log_bytes",
+    "inline_bytes",
+    "memtable_bytes",
+    "row_write_bytes",
+    "io_threads",
+    "block_grace_micros",
+    "sync_micros",
+)
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def count(value: int | None, name: str) -> int | None:
+    """A number of 0 or more."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is a number, not a bool")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a number, not a {type(value).__name__}") from None
+    if not 0 <= number < 2**63:
+        raise InvalidArgument(f"{name}={number} is out of range; expected 0 or more")
+    return number
+
+
+def number_of(version: Any) -> int:
+    """The number of a version."""
+    number = count(version, "version")
+    if number is None:
+        raise TypeError("a version is a number, not None")
+    return number
+
+
+def since_epoch(when: dt.datetime) -> int:
+    """Whole microseconds since 1970 in UTC, which a time without a zone is in."""
+    moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
+    return (moment - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
+    """Which state to read; a time in UTC, whole microseconds."""
+    match when:
+        case None | str():
+            return when
+        case dt.datetime():
+            # A subclass of datetime may hold more than one.
+            # The core counts from 1970, before which there was no store.
+            micros = max(since_epoch(when), 0)
+            return _EPOCH + dt.timedelta(microseconds=micros)
+        case bool():
+            pass
+        case _ if hasattr(when, "__index__"):
+            number = operator.index(when)
+            if number < 0:
+                raise InvalidArgument(f"{name}={number}: versions count from 0; without as_of the newest is read")
+            return count(number, name)
+    raise TypeError(f"{name} is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
+
+
+def assignments(values: Any, name: str = "set") -> list[tuple[str, str]]:
+    """Columns and what they are set to, as expressions in the filter language."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} is a dict of columns and values, not a {type(values).__name__}")
+    return [(field_name(column), _value_text(value, column)) for column, value in values.items()]
+
+
+def _value_text(value: Any, column: Any) -> str:
+    if isinstance(value, (str, Expr)):
+        return str(value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return "null"
+    return str(literal(value, f"{column} ="))
+
+
+def filter_text(where: str | Expr | None) -> str | None:
+    """A filter as its text."""
+    if where is None or isinstance(where, str):
+        return where
+    if isinstance(where, Expr):
+        return str(where)
+    raise TypeError(
+        f"where is text in the filter language or an expression made with drumlin.col, not a "
+        f"{type(where).__module__}.{type(where).__qualname__}"
+    )
+
+
+def note(metadata: Any) -> str | None:
+    """What is noted with a version, as JSON text."""
+    return None if metadata is None else to_json(plain_json(metadata), "metadata")
+
+
+def evolves(schema: Any) -> bool:
+    """Whether rows may have other columns than their table."""
+    if not isinstance(schema, str):
+        raise TypeError(f"schema is 'strict' or 'evolve', not a {type(schema).__name__}")
+    if schema not in ("strict", "evolve"):
+        raise InvalidArgument(f"schema={schema!r}; expected 'strict' or 'evolve'")
+    return schema == "evolve"
+
+
+def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[str, str]]]:
+    """Columns to add: a schema, the defaults of those that have one, and the expressions of those that are computed."""
+    if not isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
+        return to_schema(columns, "columns"), None, []
+    types, defaults, computed = {}, {}, []
+    for name, column in columns.items():
+        types[name] = column
+        if isinstance(column, (tuple, list)):
+            if len(column) != 2:
+                raise InvalidArgument(
+                    f"column {name!r} has {len(column)} parts; expected a type, or a pair: a type and a default, or a "
+                    "type and an expression"
+                )
+            types[name], fill = column
+            if isinstance(fill, Expr):
+                computed.append((name, str(fill)))
+            else:
+                defaults[name] = fill
+        elif isinstance(column, Expr):
+            raise InvalidArgument(f"column {name!r} is an expression without a type; give both, as a pair")
+    schema = to_schema(types, "columns")
+    return schema, {name: plain(value) for name, value in defaults.items()} or None, computed
+
+
+def plain(value: Any) -> Any:
+    """A scalar of pyarrow, or a moment or a span of numpy, as a value of Python."""
+    if type(value).__module__ == "numpy" and type(value).__name__ in ("datetime64", "timedelta64"):
+        value = need("pyarrow", f"a numpy {type(value).__name__}", "pyarrow").scalar(value)
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """From which name to which."""
+    if not isinstance(names, Mapping):
+        raise TypeError(f"names is a dict of old and new names, not a {type(names).__name__}")
+    for old, new in names.items():
+        if not isinstance(old, str) or not isinstance(new, str):
+            raise TypeError(f"names is a dict of old and new names, each a str, not {old!r}: {new!r}")
+        check_name(new, f"the name {new!r}")
+    return list(names.items())
+
+
+def listed(values: Iterable[Any], name: str) -> list[Any]:
+    """A list, which a single text is not."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"{name} is a list of names, not one name: write [{values!r}]")
+    if not isinstance(values, Iterable):
+        raise TypeError(f"{name} is a list of names, not a {type(values).__name__}")
+    return list(values)
+
+
+def names(values: Iterable[str], name: str) -> list[str]:
+    """A list of names."""
+    checked = listed(values, name)
+    for value in checked:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a list of names, each a str; {value!r} is a {type(value).__name__}")
+    return checked
+
+
+def path_argument(path: Any, name: str = "path") -> str:
+    """The path of a table."""
+    if not isinstance(path, str):
+        raise TypeError(f"{name} is a str, not a {type(path).__name__}")
+    return path
+
+
+def text(value: Any, name: str) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, not a {type(value).__name__}")
+    return value
+
+
+def optional_text(value: Any, name: str) -> str | None:
+    """A text, if there is one."""
+    return None if value is None else text(value, name)
+
+
+def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
+    """The columns to sort by, if they are given. Names that are no text were written as their text."""
+    return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
+
+
+def column_names(columns: Iterable[Any] | None) -> list[str] | None:
+    """The columns to read, if they are given. Names that are no text were written as their text."""
+    return None if columns is None else [field_name(name) for name in listed(columns, "columns")]
+
+
+def micros(span: dt.timedelta, name: str) -> int:
+    """Whole microseconds."""
+    if not isinstance(span, dt.timedelta):
+        raise TypeError(f"{name} is a timedelta, not a {type(span).__name__}")
+    if span < dt.timedelta(0):
+        raise InvalidArgument(f"{name}={span} lies in the future; expected 0 or more")
+    return span // dt.timedelta(microseconds=1)
+
+
+def optional_micros(span: dt.timedelta | None, name: str) -> int | None:
+    """Whole microseconds, if they are given."""
+    return None if span is None else micros(span, name)
+
+
+def to_streams(
+    frames: Mapping[str, FrameLike],
+    wrong: dict[str, Any] | None = None,
+    fit: Callable[[str], Fit] = lambda _: Fit(),
+) -> list[tuple[str, Any]]:
+    """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
+    with what is wrong; else it is raised."""
+    if not isinstance(frames, Mapping):
+        raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
+    converted = []
+    for path, data in frames.items():
+        path_argument(path)
+        try:
+            converted.append((path, to_stream(data, fit(path), "")))
+        except (InvalidArgument, SchemaMismatch, TypeError) as error:
+            told = type(error)(f"{path!r}: {error}")
+            if wrong is None:
+                raise told from error
+            wrong[path] = told
+    return converted
+
+
+def numbered_paths(
+    versions: Mapping[str, int] | None, pattern: PatternLike, including: str | None
+) -> list[tuple[str, int]] | None:
+    """The version of each table that a snapshot is to hold, if they are given, beside what another one holds."""
+    if versions is None and including is None:
+        return None
+    versions = {} if versions is None else versions
+    if not isinstance(versions, Mapping):
+        raise TypeError(f"versions is a dict of paths and numbers, not a {type(versions).__name__}")
+    if pattern != "**":
+        raise InvalidArgument("give a pattern, for the newest versions, or versions or another snapshot, not both")
+    return [(path_argument(path), number_of(version)) for path, version in versions.items()]
+
+
+def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
+    """Numbers of versions by path."""
+    if not isinstance(versions, Mapping):
+        raise TypeError(f"versions is a dict of paths and lists of versions, not a {type(versions).__name__}")
+    return {path: [number_of(version) for version in listed(numbers, path)] for path, numbers in versions.items()}
+
+
+def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
+    """Paths and patterns as their texts."""
+    return [plain_text(path) for path in ([paths] if isinstance(paths, (str, P)) else listed(paths, "paths"))]
+
+
+def rows_filter(where: str | Expr) -> str:
+    """The filter of rows to delete, which must be given."""
+    if where is None:
+        raise InvalidArgument("where is None; to delete all rows, write an empty frame")
+    return filter_text(where) or ""
+
+
+class Selection(NamedTuple):
+    """Which state, columns and rows to read, in the order of the core's arguments."""
+
+    as_of: AsOf | None
+    columns: list[str] | None
+    where: str | None
+    offset: int
+    limit: int | None
+    tail: int | None
+    native: bool
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows are left out."""
+        return self.where is not None or self.limit is not None or self.tail is not None or self.offset > 0
+
+
+def selection(
+    as_of: AsOf | None,
+    columns: Iterable[Any] | None,
+    where: str | Expr | None,
+    limit: int | None,
+    tail: int | None,
+    native: bool,
+    rows: slice | None,
+) -> Selection:
+    """The arguments of a read, checked."""
+    first, last = count(limit, "limit"), count(tail, "tail")
+    offset = 0
+    if rows is not None:
+        if first is not None or last is not None:
+            raise InvalidArgument("rows names the first and the last row: give it without limit and tail")
+        offset, first, last = _bounds(rows)
+    return Selection(as_of_argument(as_of), column_names(columns), filter_text(where), offset, first, last, native)
+
+
+def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
+    """The offset, the limit and the tail that a slice of rows means."""
+    if not isinstance(rows, slice):
+        raise TypeError(f"rows is a slice, such as slice(10, 20), not a {type(rows).__name__}")
+    start, stop = (None if end is None else operator.index(end) for end in (rows.start, rows.stop))
+    if rows.step is not None and operator.index(rows.step) != 1:
+        raise InvalidArgument(f"rows: {rows!r} has a step; rows are read one after the other")
+    if start is not None and start < 0 and stop is None:
+        return 0, None, -start
+    if (start or 0) < 0 or (stop or 0) < 0:
+        raise InvalidArgument(f"rows: {rows!r} counts from the end; only slice(-n, None), the last n rows, can do so")
+    offset = start or 0
+    return offset, None if stop is None else max(stop - offset, 0), None
+
+
+def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Settings of a bucket's client; an error tells names, never values."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"storage_options is a dict of texts, not a {type(options).__name__}")
+    checked = {} if options is None else dict(options)
+    for name, value in checked.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidArgument(f"storage_options: {name!r} is not a text for a text")
+    return checked
+
+
+def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
+    """How a store is opened of which nothing but the settings of its bucket is given."""
+    settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
+    settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
+    settings |= {"compression": None, "verify_rewrites": True}
+    settings["storage_options"] = bucket_options(options)
+    return settings

@@ -1,0 +1,160 @@
+"""Rows and keys of keyed tables, as the core takes them: something with an Arrow stream, or values that take the types
+of the table's columns."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from drumlin._arguments.fit import Fit
+from drumlin._arguments.frames import FrameLike, to_stream
+from drumlin._errors import InvalidArgument
+from drumlin._optional import have, loaded, need
+from drumlin._values.exact import exact
+
+__all__ = ["KeysLike", "RowsLike"]
+
+#: Rows of a keyed table: a frame, or a dict of one row. The values of lists and dicts take the types of the table's
+#: columns.
+RowsLike: TypeAlias = FrameLike | Mapping[str, Any]
+#: Keys: a frame with the key columns, maybe among others; or one after the other, each a value (of a key of one
+#: column), a tuple of values or a dict. An array or a series of values will do too.
+KeysLike: TypeAlias = FrameLike | Iterable[Any]
+
+
+def to_rows(data: Any, fit: Fit | None = None) -> Any:
+    """Rows as the core takes them."""
+    if isinstance(data, Mapping):
+        return _from_dict(data)
+    if isinstance(data, list):
+        return _from_dicts(data)
+    return to_stream(data, fit or Fit(), "rows")
+
+
+def typed(values: list[Any], name: str) -> Any:
+    """Values for a column that has no type yet, with the type that they have in Arrow."""
+    try:
+        return need("pyarrow", f"a column without a type ({name!r})", "pyarrow").array(exact(values, name))
+    except (ImportError, InvalidArgument):
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"column {name!r} has no Arrow form: {error}") from error
+
+
+def to_keys(keys: Any) -> Any:
+    """Keys as the core takes them: columns, a list, or a tuple of one array."""
+    if isinstance(keys, Mapping):
+        return _from_dict(keys)
+    if isinstance(keys, (str, bytes, bytearray)):
+        raise TypeError(f"keys is a list of keys, not one key: write [{keys!r}]")
+    if isinstance(keys, (list, tuple)):
+        return list(keys)
+    if _is_series(keys):
+        return (_to_array(keys),)
+    if _is_frame(keys):
+        return keys if _is_arrow_array(keys) else to_stream(keys)
+    if isinstance(keys, Iterable):
+        return list(keys)
+    raise TypeError(
+        f"keys: a {type(keys).__module__}.{type(keys).__qualname__} has no keys: expected a list of values, tuples or "
+        "dicts, an array of values, or a frame with the key columns"
+    )
+
+
+def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
+    """A list of dicts as columns; what a row does not have is None."""
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a list of rows has dicts, not a {type(row).__name__}")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {_name(name): [row.get(name) for row in rows] for name in names}
+
+
+def _from_dict(data: Mapping[Any, Any]) -> Any:
+    """A dict of columns; or of the values of one row, if one of them is no column."""
+    if hasattr(data, "__arrow_c_stream__"):
+        return data
+    if not data:
+        raise InvalidArgument("the dict is empty; expected columns, or the values of a row, by name")
+    if not all(map(_is_column, data.values())):
+        return {_name(name): [value] for name, value in data.items()}
+    return {_name(name): _to_column(values, name) for name, values in data.items()}
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a column's name is a str, not {name!r}")
+    return name
+
+
+def _is_column(values: Any) -> bool:
+    return isinstance(values, (list, tuple, range)) or _is_series(values)
+
+
+def _to_column(values: Any, name: str) -> Any:
+    """A column as a list of values or an Arrow array."""
+    if isinstance(values, (list, tuple, range)):
+        return list(values)
+    try:
+        return _to_array(values)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"column {name!r}: {error}") from error
+
+
+def _is_series(values: Any) -> bool:
+    """Whether they are one column that has a type."""
+    polars = loaded("polars")
+    if _is_arrow_array(values):
+        # A struct has columns.
+        return not hasattr(values.type, "fields")
+    return (polars is not None and isinstance(values, polars.Series)) or _is_numpy(values) or _is_pandas(values)
+
+
+def _is_arrow_array(values: Any) -> bool:
+    pyarrow = loaded("pyarrow")
+    return pyarrow is not None and isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray))
+
+
+def _is_numpy(values: Any) -> bool:
+    numpy = loaded("numpy")
+    return numpy is not None and isinstance(values, numpy.ndarray) and values.ndim > 0
+
+
+def _is_pandas(values: Any) -> bool:
+    pandas = loaded("pandas")
+    if pandas is None:
+        return False
+    kinds = (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)
+    return isinstance(values, kinds) and not isinstance(values, pandas.MultiIndex)
+
+
+def _is_frame(data: Any) -> bool:
+    from drumlin._results.result import Result
+
+    if isinstance(data, Result) or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return True
+    pandas, polars = loaded("pandas"), loaded("polars")
+    return (pandas is not None and isinstance(data, pandas.DataFrame)) or (
+        polars is not None and isinstance(data, polars.LazyFrame)
+    )
+
+
+def _to_array(values: Any) -> Any:
+    """A series as an Arrow array, or as a list if its values have no type."""
+    if not (_is_numpy(values) or _is_pandas(values)):
+        return values
+    if str(values.dtype) == "object":
+        return list(values)
+    if _is_numpy(values):
+        values = exact(values, "")
+        if isinstance(values, list):
+            return values
+    what = f"a {type(values).__module__.partition('.')[0]} {type(values).__name__}"
+    try:
+        if have("pyarrow"):
+            return need("pyarrow", "", "").array(values)
+        if have("polars"):
+            return need("polars", "", "").Series(values)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise InvalidArgument(f"{what} has no Arrow form: {error}") from error
+    return need("pyarrow", what, "pyarrow")

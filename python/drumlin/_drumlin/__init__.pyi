@@ -1,0 +1,552 @@
+"""The core of drumlin, as the package uses it."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, final
+
+from typing_extensions import CapsuleType
+
+from drumlin._drumlin.jobs import (
+    Dataset,
+    Lease,
+    Split,
+    SplitReader,
+    Stage,
+    Ticket,
+    Token,
+    abort_staged,
+    commit_staged,
+    stage_alone,
+)
+from drumlin._drumlin.nodes import (
+    Change,
+    ChangeFeed,
+    Changes,
+    Commit,
+    Condition,
+    Event,
+    ImportReport,
+    ListEntry,
+    Node,
+    NodeChange,
+    NodeChanges,
+    Pattern,
+    ProjectionEntry,
+    ProjectionView,
+    TriggerFailure,
+    Walk,
+)
+from drumlin._drumlin.plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
+from drumlin._drumlin.purge import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
+from drumlin._drumlin.reports import (
+    CheckpointReport,
+    CopyReport,
+    CopyToReport,
+    DropReport,
+    Fault,
+    Hold,
+    Holding,
+    Loss,
+    ReclaimReport,
+    SalvageReport,
+    Snapshot,
+    StagedReport,
+    StoreStat,
+    TableStat,
+    TrashItem,
+    VerifyReport,
+    Version,
+    VersionsReport,
+)
+from drumlin._drumlin.rows import DeleteReport, MergeReport, RowsReport, UpdateReport
+from drumlin._drumlin.ui import Ui
+from drumlin._drumlin.watch import make_bars, stoppable
+from drumlin.tree import Condition as _Condition
+from drumlin.tree import PatternLike as _PatternLike
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "Change",
+    "ChangeFeed",
+    "Changes",
+    "CheckpointReport",
+    "Commit",
+    "Condition",
+    "Dataset",
+    "DatasetPlan",
+    "DeleteReport",
+    "CopyReport",
+    "CopyToReport",
+    "DropReport",
+    "Event",
+    "Fault",
+    "Hold",
+    "Holding",
+    "ImportReport",
+    "Lease",
+    "ListEntry",
+    "Lookup",
+    "Loss",
+    "MergeReport",
+    "Mask",
+    "Node",
+    "NodeChange",
+    "NodeChanges",
+    "Pattern",
+    "ProjectionEntry",
+    "ProjectionView",
+    "PurgePlan",
+    "PurgeProof",
+    "PurgeReceipt",
+    "PurgedObject",
+    "PurgedTable",
+    "Reading",
+    "ReclaimReport",
+    "RepackPlan",
+    "RowsReport",
+    "SalvageReport",
+    "Schema",
+    "Snapshot",
+    "Split",
+    "SplitReader",
+    "Stage",
+    "StagedReport",
+    "Store",
+    "StoreStat",
+    "Stream",
+    "Table",
+    "TableStat",
+    "TableVacuumPlan",
+    "Tables",
+    "Ticket",
+    "Token",
+    "Transaction",
+    "TrashItem",
+    "Tree",
+    "TriggerFailure",
+    "Ui",
+    "UpdateReport",
+    "VacuumPlan",
+    "VacuumWindow",
+    "VerifyReport",
+    "Version",
+    "VersionsReport",
+    "Walk",
+    "__version__",
+    "abort_staged",
+    "collect_many",
+    "commit_staged",
+    "expression_parts",
+    "main",
+    "make_bars",
+    "open",
+    "salvage",
+    "stage_alone",
+    "stoppable",
+]
+
+__version__: Final[str]
+
+def collect_many(
+    readings: _List[tuple[Reading, _List[str] | None, bool]], make: Callable[[int, _List[Any]], Any]
+) -> _List[Any]:
+    """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted,
+    as what `make` makes of its place and arrays with a row for each column of a type."""
+
+def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
+    """The parts of an expression of pyarrow in order, from its serialised form."""
+
+def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
+def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
+def main(args: list[str]) -> int: ...
+
+@final
+class Schema:
+    """The columns of a table or result: names and Arrow types."""
+
+    def __new__(cls, schema: Any, /) -> Schema: ...
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+    @property
+    def types(self) -> list[str]:
+        """The Arrow types of the columns, as text, in order."""
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The schema's metadata."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Batch:
+    """One batch of a result."""
+
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+    @property
+    def schema(self) -> Schema:
+        """Its schema."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Batches:
+    """All batches of a reading, in memory. It is a reading of itself too."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    def collect(self, columns: list[str] | None = None) -> Batches:
+        """Those of `columns` that are there, if they are given."""
+    def stream(self) -> Batches:
+        """Itself."""
+    def __iter__(self) -> Iterator[Batch]: ...
+    @property
+    def num_rows(self) -> int:
+        """The rows of all batches."""
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Lookup:
+    """What a look-up by key found."""
+
+    def row(self, at: int) -> dict[str, Any] | None:
+        """The row of the key at a place, if there is one."""
+    @property
+    def keys(self) -> Batches: ...
+    @property
+    def rows(self) -> Batches: ...
+    @property
+    def found(self) -> Mask: ...
+    def __len__(self) -> int: ...
+
+@final
+class Mask:
+    """A list of bools."""
+
+    def to_pylist(self) -> list[bool]:
+        """The bools as a list."""
+    def count(self) -> int:
+        """How many of them are true."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> bool: ...
+    def __iter__(self) -> Iterator[bool]: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Stream:
+    """A scan under way: its batches come one by one, here or to the consumer of its Arrow stream."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    def __iter__(self) -> Iterator[Batch]: ...
+    def __next__(self) -> Batch: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Reading:
+    """Certain columns and rows of one version of a table, not yet read."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    @property
+    def seq(self) -> int:
+        """The last commit that the reading sees."""
+    @property
+    def version(self) -> tuple[int, str | None] | None:
+        """The number of its version and what was noted with it, as JSON text; None if its transaction made it."""
+    @property
+    def known_rows(self) -> int | None:
+        """The number of its rows, if nothing need be read to know it: without a filter, if no rows are in memory."""
+    def count_rows(self) -> int:
+        """The number of its rows."""
+    def head(self, rows: int, columns: list[str] | None = None) -> Batches | None:
+        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read for them."""
+    @property
+    def written_whole(self) -> bool:
+        """Whether the version has just the rows that one write wrote."""
+    def stream(self, columns: list[str] | None = None) -> Stream: ...
+    def collect(self, columns: list[str] | None = None) -> Batches: ...
+
+_List: TypeAlias = list
+_Pairs: TypeAlias = list[tuple[str, str]]
+_Clauses: TypeAlias = list[tuple[str | None, str, _Pairs]]
+_Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
+_Metric: TypeAlias = tuple[str, tuple[str, str] | None, str, str, int | tuple[_List[tuple[float, int]], int, float]]
+_When: TypeAlias = int | str | dt.datetime
+_PutMode: TypeAlias = Literal["create", "update"]
+_KeepWhile: TypeAlias = Mapping[str, _Condition] | Iterable[tuple[str, _Condition]]
+
+@final
+class Tree:
+    """The nodes of the tree."""
+
+    def store(self) -> Store: ...
+    def put(
+        self,
+        path: str,
+        value: Any,
+        *,
+        mode: _PutMode | None = None,
+        when: _Condition | None = None,
+        keep_while: _KeepWhile | None = None,
+    ) -> Change: ...
+    def create(self, path: str, value: Any) -> Change: ...
+    def update(self, path: str, value: Any) -> Change: ...
+    def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change: ...
+    def put_many(self, payloads: Mapping[str, Any]) -> Changes: ...
+    def update_many(self, pattern: _PatternLike, value: Any) -> Changes: ...
+    def clear_payload(self, path: str, *, when: _Condition | None = None) -> Change: ...
+    def clear_payloads(self, pattern: _PatternLike) -> Changes: ...
+    def delete(self, path: str, *, when: _Condition | None = None) -> Change: ...
+    def delete_many(self, pattern: _PatternLike) -> Changes: ...
+    def get(self, path: str, default: Any = None) -> Any: ...
+    def node(self, path: str) -> Node | None: ...
+    def exists(self, path: str) -> bool: ...
+    def has_payload(self, path: str) -> bool: ...
+    def get_many(self, pattern: _PatternLike) -> dict[str, Any]: ...
+    def nodes(self, pattern: _PatternLike) -> dict[str, Node]: ...
+    def walk(self, pattern: _PatternLike) -> Walk: ...
+    def count(self, pattern: _PatternLike) -> int: ...
+    def list(self, pattern: _PatternLike) -> _List[ListEntry]: ...
+    def put_projection(
+        self, name: str, pattern: _PatternLike, key: _List[str], value: _List[str], bag: bool
+    ) -> None: ...
+    def put_projection_fn(
+        self, name: str, pattern: _PatternLike, function: Callable[[str, Any], tuple[Any, Any] | None], bag: bool
+    ) -> None: ...
+    def drop_projection(self, name: str) -> None: ...
+    def projection(self, name: str) -> ProjectionView: ...
+    def projections(self) -> _List[str]: ...
+    def on(
+        self,
+        pattern: _PatternLike,
+        callback: Callable[[Event], object],
+        actions: _List[str],
+        priority: int,
+        name: str | None = None,
+    ) -> str: ...
+    def off(self, name: str) -> None: ...
+    def triggers(self) -> _List[str]: ...
+    def wait_for_triggers(self, timeout: float | dt.timedelta | None = None) -> bool: ...
+    def trigger_failures(self) -> _List[TriggerFailure]: ...
+    def export(self, pattern: _PatternLike, file: BinaryIO, progress: _Progress | None = None) -> int: ...
+    def import_(self, file: BinaryIO, under: str | None = None, progress: _Progress | None = None) -> ImportReport: ...
+
+@final
+class Table:
+    """The table at a path."""
+
+    @property
+    def path(self) -> str: ...
+    def exists(self) -> bool: ...
+    def create(
+        self, schema: Any, sort: _List[str], key: _List[str], compression: str | None = None
+    ) -> Version | None: ...
+    def write(
+        self,
+        frame: Any,
+        metadata: str | None = None,
+        sort: _List[str] | None = None,
+        compression: str | None = None,
+        progress: _Progress | None = None,
+    ) -> Version | None: ...
+    def append(
+        self, frame: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    ) -> Version | None: ...
+    def replace(
+        self,
+        frame: Any,
+        filter: str | None = None,
+        metadata: str | None = None,
+        evolve: bool = False,
+        progress: _Progress | None = None,
+    ) -> Version | None: ...
+    def update(
+        self, set: _Pairs, filter: str | None, metadata: str | None = None, progress: _Progress | None = None
+    ) -> UpdateReport: ...
+    def merge(
+        self,
+        source: Any,
+        on: _List[str],
+        matched: _Clauses,
+        not_matched: _Clauses,
+        by_source: _Clauses,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> MergeReport: ...
+    def delete(self, filter: str, metadata: str | None = None, progress: _Progress | None = None) -> DeleteReport: ...
+    def upsert(
+        self, rows: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    ) -> RowsReport: ...
+    def insert(
+        self, rows: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    ) -> RowsReport: ...
+    def add_columns(
+        self,
+        columns: Any,
+        defaults: dict[str, Any] | None = None,
+        computed: _Pairs | None = None,
+        metadata: str | None = None,
+        progress: _Progress | None = None,
+    ) -> Version | None: ...
+    def join_columns(self, rows: Any, on: _List[str], metadata: str | None, progress: Any) -> Version | None: ...
+    def map_columns(
+        self, columns: Any, function: Any, read: _List[str] | None, metadata: str | None, progress: Any
+    ) -> Version | None: ...
+    def drop_columns(self, columns: _List[str], metadata: str | None = None) -> Version | None: ...
+    def rename_columns(self, names: _Pairs, metadata: str | None = None) -> Version | None: ...
+    def widen(self, types: Any, metadata: str | None = None) -> Version | None: ...
+    def delete_keys(self, keys: Any, metadata: str | None = None, progress: _Progress | None = None) -> RowsReport: ...
+    def get(self, key: Any, as_of: _When | None = None, columns: _List[str] | None = None) -> dict[str, Any] | None: ...
+    def get_many(self, keys: Any, as_of: _When | None = None, columns: _List[str] | None = None) -> Lookup: ...
+    def read(
+        self,
+        as_of: _When | None,
+        columns: _List[str] | None,
+        filter: str | None,
+        offset: int,
+        limit: int | None,
+        tail: int | None,
+        native: bool,
+    ) -> Reading: ...
+    def schema(self, as_of: _When | None = None) -> Schema: ...
+    def add_constraints(
+        self, checks: _Pairs, not_null: _List[str], defaults: dict[str, Any] | None, metadata: str | None
+    ) -> Version | None: ...
+    def drop_constraints(
+        self, checks: _List[str], not_null: _List[str], defaults: _List[str], metadata: str | None
+    ) -> Version | None: ...
+    def constraints(self, as_of: _When | None) -> tuple[_Pairs, _List[str], dict[str, Any]]: ...
+    def order(self) -> tuple[_List[str], _List[str]]: ...
+    def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
+    def versions(self) -> _List[Version]: ...
+    def set_metadata(self, metadata: str | None, as_of: _When | None = None) -> None: ...
+    def stat(self) -> TableStat: ...
+    def drop(self, missing_ok: bool) -> DropReport: ...
+
+@final
+class Tables:
+    """The tables of a store, or of a transaction."""
+
+    def tree(self) -> Tree: ...
+    def table(self, path: str) -> Table: ...
+    def tables(self, pattern: _PatternLike) -> _List[str]: ...
+    def write_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None,
+        kept: tuple[_List[str] | None, str | None],
+        progress: _Progress | None = None,
+        each: bool = False,
+    ) -> _List[Any]: ...
+    def append_many(
+        self,
+        frames: _List[tuple[str, Any]],
+        metadata: str | None = None,
+        evolve: bool = False,
+        progress: _Progress | None = None,
+        each: bool = False,
+    ) -> _List[Any]: ...
+    def read_many(
+        self,
+        paths: _List[str],
+        as_of: _When | None,
+        columns: _List[str] | None,
+        filter: str | None,
+        offset: int,
+        limit: int | None,
+        tail: int | None,
+        native: bool,
+        each: bool = False,
+    ) -> _List[Any]: ...
+    def scan(self, pattern: _PatternLike, as_of: _When | None, path_columns: _List[str]) -> Dataset: ...
+    def history(self, pattern: _PatternLike, limit: int | None = None) -> _List[tuple[str, Version]]: ...
+    def restore(self, pattern: _PatternLike, as_of: _When) -> _List[str]: ...
+    def copy(self, from_: str, to: str, as_of: _When | None, replace: bool) -> CopyReport: ...
+    def relocate(self, from_: str, to: str, replace: bool) -> CopyReport: ...
+    def drop(self, paths: _List[str], missing_ok: bool) -> DropReport: ...
+    def delete_versions(self, versions: dict[str, _List[int]], missing_ok: bool) -> VersionsReport: ...
+
+@final
+class Transaction:
+    """A transaction: any number of operations that happen together or not at all."""
+
+    def tables(self) -> Tables: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def state(self) -> Literal["open", "committed", "aborted"]: ...
+    @property
+    def ended(self) -> bool: ...
+    def commit(self) -> int: ...
+    def abort(self) -> None: ...
+
+@final
+class Store:
+    """An open store."""
+
+    def tables(self) -> Tables: ...
+    def dataset(self, described: bytes) -> Dataset: ...
+    def storage_options(self) -> dict[str, str]: ...
+    def with_message(self, message: str) -> Tables: ...
+    def transaction(self, read_only: bool, message: str | None = None) -> Transaction: ...
+    @property
+    def uri(self) -> str: ...
+    def seq(self) -> int: ...
+    def refresh(self) -> int: ...
+    def close(self) -> None: ...
+    def ui(self, port: int, write: bool, open_browser: bool) -> Ui: ...
+    def snapshot(
+        self, name: str, pattern: str, versions: _List[tuple[str, int]] | None = None, including: str | None = None
+    ) -> Snapshot: ...
+    def drop_snapshot(self, name: str) -> None: ...
+    def snapshots(self) -> _List[Snapshot]: ...
+    def set_retention(
+        self, path: str, keep_last: int | None = None, keep_micros: int | None = None, keep_all: bool = False
+    ) -> None: ...
+    def retention(self, path: str) -> tuple[int | None, int | None]:
+        """`(keep_last, keep_micros)`; both are `None` if all versions are kept."""
+    def drop_and_reclaim(
+        self, paths: _List[str], missing_ok: bool, block_grace_micros: int | None, progress: _Progress | None = None
+    ) -> tuple[DropReport, ReclaimReport]: ...
+    def trash(self) -> _List[TrashItem]: ...
+    def undrop(self, path: str, to: str | None = None) -> None: ...
+    def changes(self, since: int | None = None) -> ChangeFeed:
+        """Without `since` from now on."""
+    def copy_to(
+        self,
+        other: Store,
+        pattern: _PatternLike,
+        newest_only: bool,
+        replace: bool,
+        message: str | None,
+        progress: _Progress | None,
+    ) -> CopyToReport: ...
+    def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan: ...
+    def checkpoint(
+        self, dead_share_min: float | None = None, budget: float | None = None, progress: _Progress | None = None
+    ) -> CheckpointReport: ...
+    def reclaim(
+        self,
+        grace_micros: int,
+        block_grace_micros: int | None,
+        fence_idle_micros: int | None,
+        audit: bool,
+        progress: _Progress | None = None,
+    ) -> ReclaimReport: ...
+    def purge_plan(self, pattern: str, filter: str, progress: _Progress | None = None) -> PurgePlan: ...
+    def purge(self, pattern: str, filter: str, progress: _Progress | None = None) -> PurgeReceipt: ...
+    def verify(self, deep: bool = True, progress: _Progress | None = None) -> VerifyReport: ...
+    def stat(self) -> StoreStat: ...
+    def metrics(self) -> tuple[_List[_Metric], str]: ...

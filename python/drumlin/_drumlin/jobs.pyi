@@ -1,0 +1,193 @@
+"""Data sets and their parts, and rows staged for a job, as the core gives them."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+from drumlin._drumlin import Batches, Schema, Store, Stream
+from drumlin._drumlin.plans import DatasetPlan
+from drumlin._drumlin.reports import StagedReport
+
+__all__ = [
+    "Dataset",
+    "Lease",
+    "Split",
+    "SplitReader",
+    "Stage",
+    "Ticket",
+    "Token",
+    "abort_staged",
+    "commit_staged",
+    "stage_alone",
+]
+
+@final
+class Dataset:
+    """A table, or all tables that a pattern matches, as of one instant."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of all columns."""
+    def for_engines(self) -> Dataset:
+        """The same rows in types that cost an engine less, or in which it pushes down more."""
+    def without_views(self) -> Dataset | None:
+        """The same rows without views; None if it has none."""
+    @property
+    def filter_schema(self) -> Schema:
+        """The schema of all columns in the types that filters see."""
+    @property
+    def pattern(self) -> str:
+        """The pattern."""
+    @property
+    def path_columns(self) -> list[str]:
+        """The columns that hold names of paths."""
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the tables."""
+    @property
+    def versions(self) -> list[tuple[int, str | None] | None]:
+        """The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as
+        JSON text; None of a table that its transaction has written."""
+    def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
+        """Scans it, batch by batch."""
+    def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
+        """Scans it, all at once and with all threads."""
+    def count_rows(self, filters: list[str], limit: int | None) -> int:
+        """The number of rows."""
+    def check_readable(self, columns: list[str] | None) -> None:
+        """Fails if one of the columns, or of all, cannot be read."""
+    def rows_at_most(self, filters: list[str], limit: int | None) -> int:
+        """The number of rows or more, from records alone."""
+    def aggregate(self, keys: list[str], every: Any, aggregates: list[Any], filters: list[str]) -> Batches:
+        """Groups, and what is made of each."""
+    def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
+        """What reading it costs."""
+    def split_by_table(self, filters: list[str]) -> list[Dataset]:
+        """Its tables one by one, each with the columns of all; without those that the filters rule out."""
+    def splits(
+        self,
+        columns: list[str] | None,
+        filters: list[str],
+        limit: int | None,
+        bytes: int,
+        at_least: int,
+        life_micros: int,
+    ) -> tuple[list[Split], Lease]:
+        """Parts for other processes, and the lease that keeps them."""
+    def describe(self) -> bytes:
+        """A description, from which a store makes it again."""
+
+_Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
+
+@final
+class Split:
+    """Part of a data set."""
+
+    def __new__(cls, encoded: bytes) -> Split: ...
+    def encode(self) -> bytes: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def rows(self) -> int | None: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def bounds(self) -> tuple[Any, Any] | None:
+        """Bounds of the column that its table is sorted by: numbers in the unit of the column's type, or bytes."""
+
+@final
+class Lease:
+    """Keeps what splits show."""
+
+    def beat(self) -> None: ...
+    def end(self) -> None: ...
+    @property
+    def life_micros(self) -> int: ...
+
+@final
+class SplitReader:
+    """Reads splits, without a store."""
+
+    def __new__(cls, uri: str, settings: dict[str, Any]) -> SplitReader: ...
+    @staticmethod
+    def of(store: Store) -> SplitReader:
+        """Of an open store."""
+    def stream(self, split: Split, columns: list[str] | None, filter: str | None) -> Stream:
+        """Reads a split, batch by batch."""
+    def collect(self, split: Split, columns: list[str] | None, filter: str | None) -> Batches:
+        """Reads a split, all at once."""
+
+@final
+class Ticket:
+    """What the workers of a job need."""
+
+    def __new__(cls, encoded: bytes) -> Ticket: ...
+    @staticmethod
+    def open(store: Store, tables: list[tuple[str, Any]], settings: dict[str, Any]) -> Ticket:
+        """Begins a job."""
+    def encode(self) -> bytes: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def uri(self) -> str: ...
+    @property
+    def paths(self) -> list[str]: ...
+    @property
+    def life_micros(self) -> int: ...
+    def schema(self, path: str) -> Schema | None: ...
+    def beat(self, store: Store) -> None: ...
+    def abort(self, store: Store) -> bool:
+        """Whether it has ended without a commit."""
+
+@final
+class Token:
+    """Rows that are on storage and part of no table yet."""
+
+    def __new__(cls, encoded: bytes) -> Token: ...
+    def encode(self) -> bytes: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def part(self) -> tuple[int, int] | None: ...
+
+@final
+class Stage:
+    """Where a worker stages rows."""
+
+    def __new__(cls, uri: str, settings: dict[str, Any]) -> Stage: ...
+    @staticmethod
+    def of(store: Store) -> Stage:
+        """In an open store."""
+    def write(
+        self, ticket: Ticket, path: str, frame: Any, part: tuple[int, int] | None, progress: _Progress | None
+    ) -> Token:
+        """Writes rows for a table of the ticket."""
+
+def stage_alone(
+    store: Store,
+    path: str,
+    frame: Any,
+    settings: dict[str, Any],
+    part: tuple[int, int] | None,
+    progress: _Progress | None,
+) -> Token:
+    """Writes rows for a table, as a job of their own."""
+
+def commit_staged(
+    store: Store,
+    ticket: Ticket | None,
+    tokens: list[Token],
+    job: str | None,
+    expected: dict[str, int],
+    metadata: str | None,
+    progress: _Progress | None,
+) -> StagedReport:
+    """Commits tokens."""
+
+def abort_staged(store: Store, tokens: list[Token]) -> bool:
+    """Ends the jobs of tokens; whether none of them was committed."""

@@ -1,0 +1,91 @@
+"""Rows of a frame that are brought into a table, each by whether a row there matches it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeAlias
+
+from drumlin._arguments.checks import assignments, filter_text
+from drumlin._arguments.expr import Expr
+from drumlin._drumlin import MergeReport
+from drumlin._errors import InvalidArgument
+
+__all__ = ["Merge"]
+
+#: Values for columns, by name; or True for those of the same name of the frame.
+Values: TypeAlias = Mapping[str, Any] | bool | None
+#: A condition, what follows from it, and the columns that are set.
+_Clause: TypeAlias = tuple[str | None, str, list[tuple[str, str]]]
+
+
+class Merge:
+    """A merge that is being described; made by :meth:`Table.merge <drumlin.Table.merge>`. Of each kind of rows, the
+    first clause whose condition holds decides; if none does, nothing happens to the row. Conditions and values are
+    expressions over ``source.x``, a column of the frame, and ``target.y``, one of the table.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> _ = store.write("stock", {"sku": ["a", "b", "c"], "n": [1, 2, 3]})
+    >>> news = {"sku": ["b", "d"], "n": [20, 40]}
+    >>> merge = store.table("stock").merge(news, on=["sku"])
+    >>> report = (
+    ...     merge.when_matched(update={"n": "target.n + source.n"})
+    ...     .when_not_matched(insert=True)
+    ...     .when_not_matched_by_source(delete=True, condition="target.n < 2")
+    ...     .execute()
+    ... )
+    >>> report.updated, report.inserted, report.deleted
+    (1, 1, 1)
+    >>> store.read("stock").to_arrow().to_pylist()
+    [{'sku': 'b', 'n': 22}, {'sku': 'c', 'n': 3}, {'sku': 'd', 'n': 40}]
+    """
+
+    __slots__ = ("_by_source", "_done", "_matched", "_not_matched", "_run")
+
+    def __init__(self, run: Callable[[list[_Clause], list[_Clause], list[_Clause]], MergeReport]) -> None:
+        self._run = run
+        self._matched: list[_Clause] = []
+        self._not_matched: list[_Clause] = []
+        self._by_source: list[_Clause] = []
+        self._done = False
+
+    def when_matched(self, *, update: Values = None, delete: bool = False, condition: str | Expr | None = None) -> Self:
+        """What becomes of rows of the table that a row of the frame matches: columns are set to the values ``update``
+        (True: to those of the frame of the same names), or the row goes."""
+        self._matched.append(_clause(update, "update", delete, condition))
+        return self
+
+    def when_not_matched(self, *, insert: Values, condition: str | Expr | None = None) -> Self:
+        """What becomes of rows of the frame that match none: a row with the values ``insert`` is added (True: with all
+        of theirs); other columns have their default, or are null."""
+        self._not_matched.append(_clause(insert, "insert", False, condition))
+        return self
+
+    def when_not_matched_by_source(
+        self, *, update: Mapping[str, Any] | None = None, delete: bool = False, condition: str | Expr | None = None
+    ) -> Self:
+        """What becomes of rows of the table that no row of the frame matches."""
+        self._by_source.append(_clause(update, "update", delete, condition))
+        return self
+
+    def execute(self) -> MergeReport:
+        """Does it, in one version."""
+        if self._done:
+            raise InvalidArgument("this merge was executed already; describe another")
+        report = self._run(self._matched, self._not_matched, self._by_source)
+        self._done = True
+        return report
+
+
+def _clause(values: Values, verb: str, delete: bool, condition: str | Expr | None) -> _Clause:
+    if not isinstance(delete, bool):
+        raise TypeError(f"delete is True or False, not a {type(delete).__name__}")
+    given = values is not None and values is not False
+    if given == delete:
+        raise InvalidArgument(
+            f"say either what to {verb} or delete=True" if verb == "update" else f"say what to {verb}"
+        )
+    when = filter_text(condition)
+    if delete:
+        return when, "delete", []
+    if values is True:
+        return when, f"{verb}_all", []
+    return when, verb, assignments(values, verb)

@@ -1,0 +1,181 @@
+"""Opening and salvaging stores."""
+
+import datetime as dt
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from drumlin import _drumlin
+from drumlin._arguments.checks import (
+    Compression,
+    Progress,
+    bucket_options,
+    count,
+    micros,
+    optional_micros,
+    optional_text,
+    storage_settings,
+)
+from drumlin._arguments.named import flag, function
+from drumlin._drumlin import SalvageReport
+from drumlin._errors import InvalidArgument
+from drumlin._nouns.store import Store
+from drumlin._processes.places import remember
+
+__all__ = ["open", "salvage"]
+
+_MODES = ("create", "write", "read")
+_SYNCS = ("commit", "interval")
+
+
+def open(
+    uri: str | os.PathLike[str],
+    *,
+    mode: Literal["create", "write", "read"] = "create",
+    memory_bytes: int | None = None,
+    cache_bytes: int | None = None,
+    cpu_threads: int | None = None,
+    checkpoint_log_bytes: int | None = None,
+    inline_bytes: int | None = None,
+    memtable_bytes: int | None = None,
+    row_write_bytes: int | None = None,
+    sync: Literal["commit", "interval"] = "commit",
+    sync_interval: dt.timedelta = dt.timedelta(milliseconds=100),
+    shared: bool = False,
+    fresh: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    io_threads: int | None = None,
+    block_grace: dt.timedelta | None = None,
+    accept_loss: bool = False,
+    verify_rewrites: bool = True,
+    retry_for: dt.timedelta | None = None,
+    compression: Compression | None = None,
+    writer: str | None = None,
+) -> Store:
+    """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
+    and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that
+    lives in memory.
+
+    ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
+    ``"read"`` (beside the process that writes; see :meth:`Store.refresh`). One process writes a store in a folder at a
+    time, unless it was made with ``shared=True``; any number write one in a bucket.
+
+    In a store that others write too, a call that writes sees all that was committed before it; one that reads does
+    with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
+    brought. Blocks that are no longer needed stay for ``block_grace`` (default 10 minutes) for readers of other
+    processes. Where the bucket refuses a commit because there are too many requests, it is tried again for
+    ``retry_for`` (default 1 minute), after pauses that are random and grow; then it raises :class:`Unavailable`, and
+    nothing was done.
+    :class:`InDoubt` says that no answer tells whether it was done.
+
+    A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
+    them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
+    ``io_threads`` (default 2) wait for its answers. A bucket must keep conditional writes; one is tried before a store
+    is made in it.
+
+    ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
+    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core; at most 1024). Once the log has grown
+    past ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails,
+    that is logged, and once the log has four times as many bytes, a call that would write raises its error. What a call
+    adds travels in its commit, without a block of its own, if it takes at most ``inline_bytes`` (default 64 KiB; 0 for
+    never).
+
+    A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
+    them: what could not be read then is lost for good. No other process may have the store open then.
+
+    Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with these before a
+    commit puts them in their place, unless ``verify_rewrites`` is ``False``. That takes a twentieth more of the
+    processor where rows are encoded again, and up to two thirds more where a vacuum moves them as they are encoded.
+
+    Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
+    ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
+    writes row groups and makes a version instead.
+
+    With ``sync="commit"`` what a call has written is durable when it returns. With ``sync="interval"`` it is so within
+    about ``sync_interval``: if the machine fails the last commits may be lost, though none from between others; if just
+    the process fails none are.
+
+    ``compression`` says how tables made here are compressed, unless they say: ``"balanced"`` (the default) weighs what
+    values take and what it costs to read them, and keeps floats that hardly compress as they are; ``"small"`` looks for
+    the smallest form; ``"fast"`` does without a search.
+
+    ``writer`` is a name, of a program or a person, that the versions made here tell (:attr:`Version.writer`).
+
+    >>> import drumlin
+    >>> with drumlin.open("memory://") as store:
+    ...     store.write("prices/us/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}).version
+    0
+    """
+    if mode not in _MODES:
+        raise InvalidArgument(f"mode {mode!r} is not known; expected one of {', '.join(map(repr, _MODES))}")
+    settings = {
+        "memory_bytes": memory_bytes,
+        "cache_bytes": cache_bytes,
+        "cpu_threads": cpu_threads,
+        "checkpoint_log_bytes": checkpoint_log_bytes,
+        "inline_bytes": inline_bytes,
+        "memtable_bytes": memtable_bytes,
+        "row_write_bytes": row_write_bytes,
+        "io_threads": io_threads,
+    }
+    checked: dict[str, Any] = {name: count(value, name) for name, value in settings.items()}
+    checked["block_grace_micros"] = optional_micros(block_grace, "block_grace")
+    checked["retry_micros"] = optional_micros(retry_for, "retry_for")
+    for name, value in (
+        ("shared", shared),
+        ("fresh", fresh),
+        ("accept_loss", accept_loss),
+        ("verify_rewrites", verify_rewrites),
+    ):
+        checked[name] = flag(value, name)
+    checked["compression"] = optional_text(compression, "compression")
+    checked["writer"] = optional_text(writer, "writer")
+    checked["storage_options"] = bucket_options(storage_options)
+    checked["sync_micros"] = _sync_micros(sync, sync_interval)
+    core = _drumlin.open(_place(uri, "uri"), mode, checked)
+    remember(core, mode, checked)
+    return Store(core)
+
+
+def salvage(
+    store: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    shared: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> SalvageReport:
+    """Copies all that can be read of the damaged store at ``store`` into a new one at ``new``, which must not exist, or
+    be empty, and says what could not be read: commits, nodes, tables, and rows by version. ``store`` is left as it is;
+    nobody should write it during the call. ``shared`` makes a folder that many processes write; ``storage_options`` are
+    those of buckets, as for :func:`open`.
+
+    >>> import drumlin, os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with drumlin.open(os.path.join(folder, "old")) as store:
+    ...     _ = store.write("a", {"n": [1, 2]})
+    >>> drumlin.salvage(os.path.join(folder, "old"), os.path.join(folder, "new")).losses
+    []
+    """
+    settings = storage_settings(storage_options) | {"shared": flag(shared, "shared")}
+    if progress is not None:
+        function(progress, "progress")
+    return _drumlin.salvage(_place(store, "store"), _place(new, "new"), settings, progress)
+
+
+def _place(place: str | os.PathLike[str], name: str) -> str:
+    """The address of a store; ``~`` is the home folder."""
+    path = place if isinstance(place, str) else os.fspath(place) if isinstance(place, os.PathLike) else None
+    if not isinstance(path, str):
+        raise TypeError(f"{name} is a str or a path, not a {type(place).__name__}")
+    return os.path.expanduser(path)
+
+
+def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:
+    """The time between syncs; None if each commit is synced."""
+    if sync not in _SYNCS:
+        raise InvalidArgument(f"sync {sync!r} is not known; expected one of {', '.join(map(repr, _SYNCS))}")
+    span = micros(interval, "sync_interval")
+    if span == 0:
+        raise InvalidArgument("sync_interval is 0; to sync each commit, give sync='commit'")
+    return span if sync == "interval" else None

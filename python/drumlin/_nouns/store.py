@@ -1,0 +1,592 @@
+"""An open store."""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
+
+from drumlin import _drumlin
+from drumlin._arguments.checks import (
+    Progress,
+    count,
+    micros,
+    names,
+    note,
+    numbered_paths,
+    optional_micros,
+    optional_text,
+    path_argument,
+    paths_to_drop,
+    rows_filter,
+    text,
+)
+from drumlin._arguments.expr import Expr
+from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._arguments.named import flag, names_arguments
+from drumlin._drumlin import (
+    ChangeFeed,
+    CheckpointReport,
+    CopyToReport,
+    DropReport,
+    PurgePlan,
+    PurgeReceipt,
+    ReclaimReport,
+    Snapshot,
+    StagedReport,
+    StoreStat,
+    TrashItem,
+    Ui,
+    VacuumPlan,
+    VerifyReport,
+    Version,
+)
+from drumlin._errors import Conflict, InvalidArgument
+from drumlin._nouns.tables import Tables
+from drumlin._nouns.transaction import Transaction
+from drumlin._processes import staged as jobs
+from drumlin._processes.places import Address, address_of, find
+from drumlin._processes.staged import Ticket, Token
+from drumlin._results.metrics import Metrics
+from drumlin.tree import PatternLike, plain_text
+
+__all__ = ["Retention", "Store"]
+
+#: How often a function is run in a transaction before a conflict is raised.
+_ATTEMPTS_MAX = 1000
+_PORT_MAX = 65535
+
+_T = TypeVar("_T")
+
+
+class Retention(NamedTuple):
+    """How many versions a table keeps; all of them if both are None."""
+
+    keep_last: int | None = None
+    keep_for: dt.timedelta | None = None
+
+
+@names_arguments()
+class Store(Tables[Version]):
+    """An open store; made by :func:`drumlin.open`. It closes at the end of a ``with`` block.
+
+    :attr:`tree` has the nodes, :meth:`table` gives a handle on one table. Threads may share a store. A forked process
+    must open it again.
+
+    It can be pickled, as the address that it is opened at, without secrets: a bucket's credentials come from the
+    environment of the process that unpickles it. Where that has the store open it gets that very one, and closing one
+    closes the other. A folder that another process writes is opened for reading. A copy (:mod:`copy`) is the same
+    object.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> store.write("prices/us/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}).rows
+    2
+    >>> store.append("prices/us/AAPL", {"day": [3], "close": [189.0]}).version
+    1
+    >>> store.read("prices/us/AAPL", where="close > 188", columns=["day"]).to_arrow().to_pydict()
+    {'day': [2, 3]}
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _drumlin.Store) -> None:
+        super().__init__(core.tables(), core)
+        self._core = core
+
+    @property
+    def uri(self) -> str:
+        """Where the store is."""
+        return self._core.uri
+
+    def __repr__(self) -> str:
+        return f"Store({self._core.uri!r})"
+
+    def _reduced(self) -> Any:
+        return (store_at, (address_of(self._core),))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the store: it answers no more. Results that are being read may be read to their end. Triggers are
+        called no more; for what they have missed, those that last are called when the store is open again."""
+        self._core.close()
+
+    @property
+    def seq(self) -> int:
+        """The number of the last commit that is seen here."""
+        return self._core.seq()
+
+    def refresh(self) -> int:
+        """In a store opened with ``mode="read"``: takes in what the writer has committed since. Returns the number of
+        the last commit seen."""
+        return self._core.refresh()
+
+    def ui(self, *, port: int = 0, write: bool = False, open_browser: bool = True) -> Ui:
+        """Shows the store in a browser: its tree, tables, versions, charts, layout on storage and commit log. Served on
+        127.0.0.1 only, on any free port or on ``port``, until the answer is closed or forgotten. Its address has a
+        token, without which nothing is shown. With ``write`` the page may run checkpoints and restore dropped tables;
+        else it changes nothing.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> with store.ui(open_browser=False) as page:
+        ...     page.address.startswith("http://127.0.0.1:")
+        True
+        """
+        number = count(port, "port")
+        if number is None:
+            raise TypeError("port is a number, not None; 0 is any that is free")
+        if number > _PORT_MAX:
+            raise InvalidArgument(f"port={number} is out of range; expected 0 to {_PORT_MAX}")
+        return self._core.ui(number, write, open_browser)
+
+    def snapshot(
+        self,
+        name: str,
+        pattern: PatternLike = "**",
+        *,
+        versions: Mapping[str, int] | None = None,
+        including: str | None = None,
+    ) -> Snapshot:
+        """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
+        dropped. With ``versions``, paths and numbers, it names just these, whichever are the newest; with
+        ``including``, another snapshot's name, these and what that one holds, also of tables that were dropped since.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("prices/A", {"n": [1]})
+        >>> store.snapshot("eod", "prices/**").versions
+        {'prices/A': 0}
+        >>> _ = store.write("prices/A", {"n": [2]})
+        >>> store.read("prices/A", as_of="eod").to_arrow()["n"].to_pylist()
+        [1]
+        >>> store.snapshot("second", versions={"prices/A": 1}).versions
+        {'prices/A': 1}
+        """
+        return self._core.snapshot(
+            name,
+            plain_text(pattern),
+            numbered_paths(versions, pattern, including),
+            optional_text(including, "including"),
+        )
+
+    def drop_snapshot(self, name: str) -> None:
+        """Drops a snapshot. What it alone held becomes reclaimable."""
+        self._core.drop_snapshot(name)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, by name."""
+        return self._core.snapshots()
+
+    def set_retention(
+        self,
+        path: str,
+        *,
+        keep_last: int | None = None,
+        keep_for: dt.timedelta | None = None,
+        keep_all: bool = False,
+        inherit: bool = False,
+    ) -> None:
+        """Sets how many versions the tables at ``path`` and below it keep: the last ``keep_last``, those that were the
+        newest within ``keep_for``, all of them, or (``inherit``) as the node above says. Snapshots always hold.
+
+        Takes hold of each table with its next version, and of all of them with the next checkpoint.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> store.set_retention("prices/**", keep_last=2)
+        >>> for n in range(4):
+        ...     _ = store.write("prices/A", {"n": [n]})
+        >>> [v.version for v in store.table("prices/A").versions()]
+        [2, 3]
+        """
+        if [keep_last is not None, keep_for is not None, keep_all, inherit].count(True) != 1:
+            raise InvalidArgument("give one of keep_last, keep_for, keep_all and inherit")
+        if keep_last is not None and count(keep_last, "keep_last") == 0:
+            raise InvalidArgument("keep_last=0: a table keeps at least one version")
+        self._core.set_retention(
+            path,
+            keep_last,
+            optional_micros(keep_for, "keep_for"),
+            keep_all,
+        )
+
+    def retention(self, path: str) -> Retention:
+        """The retention that holds at ``path``."""
+        keep_last, keep_micros = self._core.retention(path)
+        return Retention(keep_last, None if keep_micros is None else dt.timedelta(microseconds=keep_micros))
+
+    def drop_and_reclaim(
+        self,
+        paths: PatternLike | Iterable[PatternLike],
+        *,
+        missing_ok: bool = False,
+        block_grace: dt.timedelta | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[DropReport, ReclaimReport]:
+        """Drops tables as :meth:`drop` does, gives them up for good in the same commit, and frees their space at once.
+        In a store that others write too, blocks released less than ``block_grace`` ago stay (default: as the store was
+        opened).
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"a/x": {"n": [1]}, "a/y": {"n": [1]}})
+        >>> dropped, reclaimed = store.drop_and_reclaim("a/**")
+        >>> dropped.paths, store.trash()
+        (['a/x', 'a/y'], [])
+        """
+        rest = optional_micros(block_grace, "block_grace")
+        return self._core.drop_and_reclaim(paths_to_drop(paths), missing_ok, rest, progress)
+
+    def copy_to(
+        self,
+        other: "Store",
+        pattern: PatternLike = "**",
+        *,
+        versions: Literal["all", "newest"] = "all",
+        replace: bool = False,
+        message: str | None = None,
+        progress: Progress | None = None,
+    ) -> CopyToReport:
+        """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with
+        all their versions, or the newest; with times, metadata, and what versions tell. Row groups are copied as they
+        are encoded, checked when they are read, and read again where they were written. What nodes carry, snapshots and
+        the trash stay.
+
+        Tables that are there already, with the same versions, are passed over; so a call that was interrupted is done
+        again. One that is there and shows something else is :class:`drumlin.AlreadyExists`; with ``replace`` it goes to
+        the trash there. The commits there say ``message``, as in :meth:`with_message`.
+
+        A purge there finds copies that were made there. Of tables that came from another store it says, as not covered,
+        that they may have rows in common.
+
+        >>> import drumlin
+        >>> store, backup = drumlin.open("memory://"), drumlin.open("memory://")
+        >>> _ = store.write("prices/A", {"n": [1]})
+        >>> _ = store.append("prices/A", {"n": [2]})
+        >>> store.copy_to(backup, "prices/**").tables
+        ['prices/A']
+        >>> backup.read("prices/A", as_of=0).to_arrow()["n"].to_pylist()
+        [1]
+        """
+        if not isinstance(other, Store):
+            raise TypeError(f"other is a Store, not a {type(other).__name__}")
+        if versions not in ("all", "newest"):
+            raise InvalidArgument(f"versions={versions!r}; expected 'all' or 'newest'")
+        newest = versions == "newest"
+        said = None if message is None else text(message, "message")
+        return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), said, progress)
+
+    def trash(self) -> list[TrashItem]:
+        """Dropped tables that can be taken back, the oldest drop first."""
+        return self._core.trash()
+
+    def undrop(self, path: str, *, to: str | None = None) -> None:
+        """Takes the table most recently dropped from ``path`` out of the trash, with all its versions, and puts it
+        ``to`` a path that holds no table; by default where it was."""
+        self._core.undrop(path, to)
+
+    def with_message(self, message: str) -> Tables[Version]:
+        """The same tables and tree, where each commit says ``message``, at most 4 KiB: the versions that it makes tell
+        it (:attr:`Version.message`), and so do the store's :meth:`changes`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://", writer="importer")
+        >>> nightly = store.with_message("nightly load")
+        >>> _ = nightly.write("prices/A", {"n": [1, 2]})
+        >>> _ = nightly.table("prices/A").delete("n = 1")
+        >>> for path, version in store.history("prices/**"):
+        ...     path, version.kind, version.rows_added, version.rows_removed, version.message, version.writer
+        ('prices/A', 'delete', 0, 1, 'nightly load', 'importer')
+        ('prices/A', 'write', 2, 0, 'nightly load', 'importer')
+        """
+        return Tables(self._core.with_message(text(message, "message")), self._core, message)
+
+    def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
+        """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says
+        ``message``, as in :meth:`with_message`. One that is ``read_only`` sees the store as it is now: what is
+        committed later does not change that.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> with store.transaction() as tx:
+        ...     _ = tx.tree.put("a", 1)
+        ...     _ = tx.tree.put("b", tx.tree.get("a") + 1)
+        >>> store.tree.get("b")
+        2
+        """
+        said = None if message is None else text(message, "message")
+        return Transaction(self._core.transaction(flag(read_only, "read_only"), said))
+
+    def _at_one_instant(self) -> Tables[Any]:
+        return self.transaction(read_only=True)
+
+    def transact(self, function: Callable[[Transaction], _T], *, message: str | None = None) -> _T:
+        """Calls ``function`` with a transaction and commits that, saying ``message``; again from the beginning where
+        others have changed what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put("stock", 3)
+        >>> store.transact(lambda tx: tx.tree.put("stock", tx.tree.get("stock") - 1)).after.payload
+        2
+        """
+        if not callable(function):
+            raise TypeError(f"function is a function of a transaction, not a {type(function).__name__}")
+        attempt = 1
+        while True:
+            transaction = self.transaction(message=message)
+            try:
+                answer = function(transaction)
+            except BaseException:
+                transaction._core.abort()
+                raise
+            try:
+                transaction.commit()
+            except Conflict:
+                if attempt == _ATTEMPTS_MAX:
+                    raise
+                attempt += 1
+            else:
+                return answer
+
+    def changes(self, since: int | None = None) -> ChangeFeed:
+        """The commits after the one with the number ``since``, those to come too: an iterator that waits for the next.
+        0 is the beginning, None is now. :class:`drumlin.SnapshotExpired` if a checkpoint has cut the log after a later
+        commit.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> feed = store.changes()
+        >>> _ = store.tree.put("config/x", 1)
+        >>> commit = next(feed)
+        >>> [(event.action, event.path, event.payload) for event in commit.events]
+        [('create', 'config/x', 1)]
+        >>> feed.next(timeout=0) is None
+        True
+        """
+        return self._core.changes(count(since, "since"))
+
+    def vacuum_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan:
+        """What a checkpoint now would rewrite, table by table, and why; and the blocks that it would empty into others
+        beside that: those mostly dead, and small ones if there are many. See :meth:`checkpoint`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> for n in range(3):
+        ...     _ = store.write("numbers", {"n": [n]}) if n == 0 else store.append("numbers", {"n": [n]})
+        >>> [plan] = store.vacuum_plan().tables
+        >>> plan.row_groups_before, plan.row_groups_after
+        (3, 1)
+        """
+        return self._core.vacuum_plan(dead_share_min, budget)
+
+    def checkpoint(
+        self,
+        *,
+        dead_share_min: float | None = None,
+        budget: float | None = None,
+        progress: Progress | None = None,
+    ) -> CheckpointReport:
+        """Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
+        :meth:`reclaim`.
+
+        ``dead_share_min`` is the least share of deleted rows for which row groups are folded (default 0.1),
+        ``budget`` the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1).
+        """
+        return self._core.checkpoint(dead_share_min, budget, progress)
+
+    def reclaim(
+        self,
+        *,
+        grace: dt.timedelta = dt.timedelta(0),
+        block_grace: dt.timedelta | None = None,
+        fence_idle: dt.timedelta | None = None,
+        audit: bool = False,
+        progress: Progress | None = None,
+    ) -> ReclaimReport:
+        """Frees the space of dropped tables, expired versions and rewritten row groups. Tables dropped less than
+        ``grace`` ago stay in the trash.
+
+        In a store that others write too, blocks released less than ``block_grace`` ago stay (default: as the store was
+        opened). With ``fence_idle`` processes that have not committed for so long are taken for dead, and what they
+        left is swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
+        deletes those that nothing will ever refer to; it is always done where no other process writes.
+        """
+        rest = optional_micros(block_grace, "block_grace")
+        idle = optional_micros(fence_idle, "fence_idle")
+        return self._core.reclaim(micros(grace, "grace"), rest, idle, audit, progress)
+
+    @overload
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: Literal[False] = False, progress: Progress | None = None
+    ) -> PurgeReceipt: ...
+    @overload
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: Literal[True], progress: Progress | None = None
+    ) -> PurgePlan: ...
+    def purge(
+        self, pattern: str, where: str | Expr, *, explain: bool = False, progress: Progress | None = None
+    ) -> PurgeReceipt | PurgePlan:
+        """Erases the rows for which ``where`` is true from the tables that ``pattern`` matches, and from all that have
+        rows in common with them: from every version, snapshot and copy, the trash and rows in memory; and from storage,
+        the catalog and the log. Cannot be undone.
+
+        The receipt names what was erased, the objects deleted with their checksums, and what shows that nothing is
+        left; and, under ``held``, what may still hold such rows, such as a reader that is not closed. A purge that was
+        interrupted, or found something held, goes on if it is done again. Names in ``where`` are those of each version.
+        With ``explain`` nothing is changed, and the answer is what would be erased.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("users/a", {"id": [1, 42]})
+        >>> _ = store.append("users/a", {"id": [3]})
+        >>> print(store.purge("users/**", "id = 42", explain=True))
+        1 rows in 2 versions of 1 tables, 0 rows in memory; 1 row groups to write again (31 bytes)
+        >>> receipt = store.purge("users/**", "id = 42")
+        >>> receipt.erased.rows, receipt.complete
+        (1, True)
+        >>> store.read("users/a", as_of=0).to_arrow()["id"].to_pylist()
+        [1]
+        """
+        if not isinstance(explain, bool):
+            raise TypeError(f"explain is True or False, not a {type(explain).__name__}")
+        if explain:
+            return self._core.purge_plan(pattern, rows_filter(where), progress)
+        return self._core.purge(pattern, rows_filter(where), progress)
+
+    def ticket(
+        self,
+        tables: Mapping[str, SchemaLike | None] | Iterable[str],
+        *,
+        mode: Literal["append", "overwrite", "upsert"] = "append",
+        job: str | None = None,
+        sort: Iterable[str] = (),
+        life: dt.timedelta | None = None,
+        work: dt.timedelta | None = None,
+    ) -> Ticket:
+        """Begins a job of many processes that write to ``tables``; its workers get the ticket, stage rows with it, and
+        return tokens, which :meth:`commit` makes part of the tables, all in one commit. A table that does not exist
+        yet, or is to be overwritten with other columns, comes with the schema of its rows, and is ordered by ``sort``
+        when read.
+
+        The commit appends; or it replaces all rows (``mode="overwrite"``), or rows with the same keys (``"upsert"``).
+        It is remembered for 30 days under the name ``job``: done once, however often it is repeated. What is staged
+        is kept while this process renews the job, and for ``life`` (default an hour) after that; workers write for
+        ``work`` (default a day) at most.
+
+        >>> import drumlin, pickle, pyarrow, tempfile
+        >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
+        >>> with store.ticket({"t": pyarrow.schema([("n", pyarrow.int64())])}, job="daily") as ticket:
+        ...     worker = pickle.loads(pickle.dumps(ticket))
+        ...     tokens = [worker.stage("t", {"n": [task]}, part=(task, 0)) for task in (2, 1)]
+        ...     store.commit(tokens, ticket=ticket).versions
+        {'t': 0}
+        >>> store.read("t").to_arrow()["n"].to_pylist()
+        [1, 2]
+        """
+        settings = jobs.job_settings(mode, job, sort, life, work)
+        if isinstance(tables, Mapping):
+            wanted = [(path_argument(path), None if of is None else to_schema(of)) for path, of in tables.items()]
+        else:
+            wanted = [(path, None) for path in names(tables, "tables")]
+        return jobs.open_ticket(self._core, wanted, settings)
+
+    def stage(
+        self,
+        path: str,
+        data: FrameLike,
+        *,
+        mode: Literal["append", "overwrite", "upsert"] = "append",
+        part: tuple[int, int] | None = None,
+        progress: Progress | None = None,
+    ) -> Token:
+        """Writes rows for the table at ``path`` that are part of nothing before their token is committed, as a job of
+        their own; they are kept for an hour. Many of them are better staged with one :meth:`ticket`.
+
+        >>> import drumlin, tempfile
+        >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
+        >>> tokens = [store.stage("t", {"n": [n]}) for n in (1, 2)]
+        >>> store.commit(tokens).versions
+        {'t': 0}
+        """
+        settings, place = jobs.job_settings(mode), jobs.part_argument(part)
+        core = _drumlin.stage_alone(self._core, path_argument(path), to_stream(data), settings, place, progress)
+        return jobs.token_of(core)
+
+    def commit(
+        self,
+        tokens: Iterable[Token],
+        *,
+        ticket: Ticket | None = None,
+        job: str | None = None,
+        expected_version: int | Mapping[str, int] | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> StagedReport:
+        """Makes staged rows part of their tables: all tables and tokens in one commit, in the order of their parts or,
+        if they have none, as given. With the ticket, tables to be overwritten for which nothing was staged become
+        empty.
+
+        It is done once: repeated, by any process, it returns the same; another commit of the same job is refused
+        (:class:`AlreadyExists`). After :class:`InDoubt`, repeat it. ``expected_version`` refuses the commit
+        (:class:`Conflict`) if a table is at another version, or has rows written by key since.
+        """
+        given = jobs.tokens_argument(tokens)
+        expected = jobs.expected_versions(expected_version, given, jobs.ticket_argument(ticket))
+        cores, own = [token._core for token in given], None if ticket is None else ticket._core
+        report = _drumlin.commit_staged(self._core, own, cores, job, expected, note(metadata), progress)
+        if ticket is not None:
+            ticket._done()
+        return report
+
+    def abort(self, staged: Ticket | Iterable[Token]) -> bool:
+        """Ends the job of a ticket, or of tokens, without a commit; :meth:`reclaim` deletes what was staged. Returns
+        whether it was ended so; False if it had been committed."""
+        if isinstance(staged, Ticket):
+            staged._stop()
+            return staged._core.abort(self._core)
+        return _drumlin.abort_staged(self._core, [token._core for token in jobs.tokens_argument(staged, "staged")])
+
+    def verify(self, *, deep: bool = True, progress: Progress | None = None) -> VerifyReport:
+        """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded
+        and has the statistics that it says. What is wrong is reported, not raised. Takes as long as reading all rows.
+
+        :param deep: ``False`` checks checksums alone, and decodes nothing.
+
+        >>> import drumlin
+        >>> drumlin.open("memory://").verify().ok
+        True
+        """
+        return self._core.verify(deep, progress)
+
+    def stat(self) -> StoreStat:
+        """Figures about the store."""
+        return self._core.stat()
+
+    def metrics(self) -> Metrics:
+        """What the store has counted of its work since it was opened here, and what it holds in memory: commits, syncs,
+        requests and bytes by kind, retries, hits of the cache, rows and row groups read and ruled out, checkpoints,
+        reclaims. To count costs next to nothing, so it is always on.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put("a", 1)
+        >>> store.metrics()["drumlin_commits_total"]
+        1
+        """
+        return Metrics(*self._core.metrics())
+
+
+def store_at(address: Address) -> Store:
+    """A store that was pickled."""
+    return Store(find(Address(*address)))

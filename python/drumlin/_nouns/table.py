@@ -1,0 +1,599 @@
+"""One table: everything that is done to it, in a store or in a transaction."""
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar, cast, final
+
+from drumlin import _drumlin
+from drumlin._arguments.applied import ColumnFunction, applied
+from drumlin._arguments.checks import (
+    AsOf,
+    Compression,
+    Progress,
+    SchemaMode,
+    as_of_argument,
+    assignments,
+    column_names,
+    evolves,
+    filter_text,
+    names,
+    new_columns,
+    note,
+    optional_text,
+    renamed,
+    rows_filter,
+    selection,
+    sort_columns,
+)
+from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
+from drumlin._arguments.expr import Expr
+from drumlin._arguments.fit import Fit, order_of, schema_of
+from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._arguments.named import names_arguments, told
+from drumlin._arguments.rows import KeysLike, RowsLike, to_keys, to_rows
+from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
+from drumlin._errors import InvalidArgument
+from drumlin._nouns.merge import Merge
+from drumlin._nouns.scans import Place
+from drumlin._processes.places import Addressed
+from drumlin._results.diff import Diff
+from drumlin._results.groups import Groupable
+from drumlin._results.lookup import Lookup
+from drumlin._results.result import Result
+
+__all__ = ["Table"]
+
+#: What tells of a version that was made: a Version in a store; None in a transaction.
+_V = TypeVar("_V")
+
+
+@final
+@names_arguments("get")
+class Table(Groupable, Addressed, Generic[_V]):
+    """A handle on one table, in a store or in a transaction; made by :meth:`Store.table <drumlin.Store.table>` and
+    :meth:`Transaction.table <drumlin.Transaction.table>`. Whether the table is there shows when the handle is used.
+
+    In a transaction, versions are numbered at its commit: what makes one gives None, and so do reports.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> table = store.table("numbers")
+    >>> _ = table.write({"n": [1, 2, 3]})
+    >>> table.delete("n = 2").rows
+    1
+    >>> table.stat().rows, table.exists()
+    (2, True)
+
+    With a key:
+
+    >>> import pyarrow
+    >>> people = store.table("people")
+    >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+    >>> _ = people.create(schema, key=["id"])
+    >>> _ = people.upsert([{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace"}])
+    >>> people.get(2)
+    {'id': 2, 'name': 'Grace'}
+    >>> people.get_many([2, 5]).found.to_pylist()
+    [True, False]
+    """
+
+    __slots__ = ("_core", "_place")
+
+    def __init__(self, core: _drumlin.Table, place: Place) -> None:
+        self._core = core
+        self._place = place
+
+    @property
+    def path(self) -> str:
+        """The path of the table."""
+        return self._core.path
+
+    def __repr__(self) -> str:
+        return f"Table({self.path!r} in {self._place!r})"
+
+    def _reduced(self) -> Any:
+        return (operator.methodcaller("table", self.path), (self._place,))
+
+    def exists(self) -> bool:
+        """Whether there is a table at the path."""
+        return self._core.exists()
+
+    def create(
+        self,
+        schema: SchemaLike,
+        *,
+        sort: Iterable[str] = (),
+        key: Iterable[str] = (),
+        compression: Compression | None = None,
+    ) -> _V:
+        """Makes an empty table, ordered by the columns ``sort`` when read; or one with a key: no two rows are equal in
+        the columns ``key``, by which they are ordered, and rows are written and looked up by it (:meth:`upsert`,
+        :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> store.table("ticks").create(pyarrow.schema([("time", pyarrow.int64())]), sort=["time"]).rows
+        0
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> store.table("people").stat().key
+        ['id']
+        """
+        asked = optional_text(compression, "compression")
+        return cast(_V, self._core.create(to_schema(schema), names(sort, "sort"), names(key, "key"), asked))
+
+    def write(
+        self,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        sort: Iterable[str] | None = None,
+        compression: Compression | None = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> _V:
+        """Makes a version that holds exactly the rows of ``data``; makes the table if needed. See :meth:`Store.write
+        <drumlin.Store.write>`."""
+        order = sort_columns(sort)
+        asked = note(metadata), order, optional_text(compression, "compression")
+        return cast(_V, self._core.write(to_stream(data, self._fit_to_write(order, coerce)), *asked, progress))
+
+    def append(
+        self,
+        data: FrameLike,
+        *,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> _V:
+        """Makes a version with the rows of ``data`` after those there are. See :meth:`Store.append
+        <drumlin.Store.append>`."""
+        new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
+        return cast(_V, self._core.append(stream, note(metadata), new, progress))
+
+    def replace(
+        self,
+        data: FrameLike,
+        *,
+        where: str | Expr | None = None,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> _V:
+        """Makes a version in which the rows of ``data`` replace all rows of the range that they cover, or those that
+        match ``where``. See :meth:`Store.replace <drumlin.Store.replace>`."""
+        new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
+        return cast(_V, self._core.replace(stream, filter_text(where), note(metadata), new, progress))
+
+    def update(
+        self,
+        set: Mapping[str, Any],
+        *,
+        where: str | Expr | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> UpdateReport:
+        """Makes a version in which columns of the rows for which ``where`` is true, or of all, have other values. Rows
+        keep their order. If there are none, no version is made.
+
+        ``set`` has columns and values: text in the filter language, computed from the row as it was (a text as a value
+        is ``"'Ada'"``), an expression made with :func:`drumlin.col`, or any other value. Numbers are rounded to the
+        scale of their column; one that its type does not hold is an error. Columns of the key or the sort order cannot
+        be set.
+
+        >>> import drumlin
+        >>> from drumlin import col
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("items", {"name": ["a", "b"], "price": [1.5, 2.0], "note": ["x", "y"]})
+        >>> store.table("items").update({"price": col("price") * 2, "note": None}, where="name = 'b'").rows
+        1
+        >>> store.read("items").to_arrow().to_pylist()[1]
+        {'name': 'b', 'price': 4.0, 'note': None}
+        """
+        return self._core.update(assignments(set), filter_text(where), note(metadata), progress)
+
+    def merge(
+        self,
+        source: FrameLike,
+        on: Iterable[str] | None = None,
+        *,
+        metadata: Any = None,
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> Merge:
+        """Brings the rows of ``source`` into the table, each by whether a row there is equal to it in the columns
+        ``on``, by default the key. What becomes of them is said to what this gives: see :class:`drumlin.Merge`. A null
+        matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory. In a
+        table without an order, rows that are updated may come after those that are not.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"id": [1, 2], "n": [10, 20]})
+        >>> merge = store.table("numbers").merge({"id": [2, 3], "n": [21, 30]}, on=["id"])
+        >>> merge.when_matched(update=True).when_not_matched(insert=True).execute().version.kind
+        'merge'
+        >>> store.read("numbers").to_arrow()["n"].to_pylist()
+        [10, 21, 30]
+        """
+        stream, columns = to_stream(source, Fit(coerce), "source"), [] if on is None else names(on, "on")
+        last = note(metadata), progress
+        return Merge(lambda one, two, three: self._core.merge(stream, columns, one, two, three, *last))
+
+    def delete(
+        self,
+        where: str | Expr,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> DeleteReport:
+        """Makes a version without the rows for which ``where`` is true. If none is, no version is made.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").delete("n <= 2").rows
+        2
+        """
+        return self._core.delete(rows_filter(where), note(metadata), progress)
+
+    def upsert(
+        self,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key, each in the place of the row with its key if there is one. Of rows with
+        the same key the last counts.
+
+        ``rows`` are a frame, a list of dicts or a dict of one row; values without a type take that of their column. A
+        call with few rows is one write of the log and makes no version: its rows belong to the version that the next
+        checkpoint, snapshot or large write makes. One with many, with ``metadata``, or with new columns, makes one. See
+        :meth:`Store.append <drumlin.Store.append>` for ``schema``.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> store.table("people").upsert({"id": [1, 2], "name": ["Ada", "Grace"]}).rows
+        2
+        >>> _ = store.table("people").upsert({"id": 2, "name": "Grace H."})
+        >>> store.read("people").to_arrow()["name"].to_pylist()
+        ['Ada', 'Grace H.']
+        """
+        new = evolves(schema)
+        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
+
+    def insert(
+        self,
+        rows: RowsLike,
+        *,
+        metadata: Any = None,
+        schema: SchemaMode = "strict",
+        coerce: bool = False,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Puts rows into a table with a key that has none with their keys. :class:`drumlin.AlreadyExists`, naming keys,
+        if it has, or if two rows have the same one; then nothing is written. See :meth:`upsert`.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.table("names").create(pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.table("names").insert({"id": 1})
+        >>> try:
+        ...     store.table("names").insert({"id": [2, 1]})
+        ... except drumlin.AlreadyExists as error:
+        ...     print(error)
+        'names' has rows with the key 1; nothing was written
+        """
+        new = evolves(schema)
+        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
+
+    def delete_keys(
+        self,
+        keys: KeysLike,
+        *,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> RowsReport:
+        """Deletes the rows of a table with a key that have any of ``keys``; keys that are not there are passed over.
+        See :meth:`get_many` for what keys are, :meth:`upsert` for the rest.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.table("names").create(pyarrow.schema([("id", pyarrow.int64())]), key=["id"])
+        >>> _ = store.table("names").insert({"id": [1, 2, 3]})
+        >>> _ = store.table("names").delete_keys([1, 3, 5])
+        >>> store.read("names").to_arrow()["id"].to_pylist()
+        [2]
+        """
+        return self._core.delete_keys(to_keys(keys), note(metadata), progress)
+
+    def get(
+        self, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+    ) -> dict[str, Any] | None:
+        """The row of a table with a key that has ``key``: a value if the key is one column, else a tuple of values or a
+        dict. None if there is no such row. See :meth:`read` for ``columns`` and ``as_of``.
+
+        >>> import datetime, drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> columns = {"sym": pyarrow.string(), "day": pyarrow.date32(), "close": pyarrow.float64()}
+        >>> _ = store.table("prices").create(columns, key=["sym", "day"])
+        >>> day = datetime.date(2026, 1, 2)
+        >>> _ = store.table("prices").upsert({"sym": "AAPL", "day": day, "close": 187.5})
+        >>> store.table("prices").get(("AAPL", day), columns=["close"])
+        {'close': 187.5}
+        >>> store.table("prices").get({"sym": "MSFT", "day": day}) is None
+        True
+        """
+        try:
+            return self._core.get(key, as_of_argument(as_of), column_names(columns))
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def get_many(self, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None) -> Lookup:
+        """The rows of a table with a key that have the keys in ``keys``, in the order of the question.
+
+        ``keys`` are a list of keys as :meth:`get` takes them, an array or series of values, or a frame with the key
+        columns, maybe among others. Only ``columns`` are read.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> schema = pyarrow.schema([("id", pyarrow.int64()), ("name", pyarrow.string())])
+        >>> _ = store.table("people").create(schema, key=["id"])
+        >>> _ = store.table("people").upsert({"id": [1, 2], "name": ["Ada", "Grace"]})
+        >>> answer = store.table("people").get_many([2, 5], columns=["name"])
+        >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
+        (['Grace', None], [True, False])
+        """
+        return Lookup(self._core.get_many(to_keys(keys), as_of_argument(as_of), column_names(columns)), self.path)
+
+    def read(
+        self,
+        *,
+        as_of: AsOf | None = None,
+        columns: Iterable[Any] | None = None,
+        where: str | Expr | None = None,
+        limit: int | None = None,
+        tail: int | None = None,
+        rows: slice | None = None,
+        native: bool = False,
+    ) -> Result:
+        """A version, by default the newest; nothing is read before the result is asked for rows. See :meth:`Store.read
+        <drumlin.Store.read>`."""
+        selected = selection(as_of, columns, where, limit, tail, native, rows)
+        return Result(self._core.read(*selected), self.path, selects=selected.selects)
+
+    def add_columns(
+        self,
+        columns: SchemaLike | FrameLike,
+        *,
+        on: str | Iterable[str] | None = None,
+        using: ColumnFunction | None = None,
+        read: Iterable[str] | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> _V:
+        """Makes a version with more columns, after those there are. ``columns`` are names and Arrow types, or for a
+        name a pair of a type and the value that the rows have which are there; rows that are added later and lack the
+        column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
+
+        The rows that are there may have other values. With a pair of a type and an expression (:func:`drumlin.col`)
+        they are computed from the columns that were there. With ``on``, ``columns`` is a frame: its other columns are
+        added, and each row has the values of the frame's row that is equal to it in ``on``, or null. With ``using``,
+        a function computes them: of record batches with the columns ``read``, or all, it returns frames with the new
+        columns and as many rows; it is called with the rows in any order, and may use the store. All of these make
+        two versions in one commit, one with the columns and one with their values, and of large row groups write the
+        new columns alone.
+
+        >>> import drumlin, pyarrow
+        >>> numbers = drumlin.open("memory://").table("numbers")
+        >>> _ = numbers.write({"n": [1, 2]}), numbers.add_columns({"weight": (pyarrow.float64(), 0.5)})
+        >>> _ = numbers.add_columns({"heavy": (pyarrow.bool_(), drumlin.col("n") * 3 > 4)})
+        >>> _ = numbers.add_columns({"n": [2], "name": ["two"]}, on="n")
+        >>> _ = numbers.add_columns({"m": pyarrow.int64()}, using=lambda rows: {"m": rows["n"]}, read=["n"])
+        >>> numbers.read().to_arrow().to_pylist()[1]
+        {'n': 2, 'weight': 0.5, 'heavy': True, 'name': 'two', 'm': 2}
+        """
+        noted = note(metadata)
+        if on is not None:
+            if using is not None:
+                raise InvalidArgument(
+                    "give on, for the columns of a frame, or using, for those of a function, not both"
+                )
+            equal, rows = names([on] if isinstance(on, str) else on, "on"), to_stream(columns, Fit(), "columns")
+            return cast(_V, self._core.join_columns(rows, equal, noted, progress))
+        if using is not None:
+            wanted = None if read is None else names(read, "read")
+            made = self._core.map_columns(to_schema(columns, "columns"), applied(using), wanted, noted, progress)
+            return cast(_V, made)
+        if read is not None:
+            raise InvalidArgument("read says which columns the function using gets; give that too")
+        schema, defaults, computed = new_columns(columns)
+        return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
+
+    def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
+        """Makes a version without the columns called ``columns``. Older versions keep them, and with them their bytes.
+        Columns of the key and of the sort order stay.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1], "m": [2]})
+        >>> _ = store.table("numbers").drop_columns(["m"])
+        >>> store.read("numbers").to_arrow().to_pylist(), store.read("numbers", as_of=0).to_arrow().to_pylist()
+        ([{'n': 1}], [{'n': 1, 'm': 2}])
+        """
+        return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
+
+    def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
+        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Every
+        older version has the names that it had, of the key and the sort order too.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"a": [1], "b": [2]})
+        >>> _ = store.table("numbers").rename_columns({"a": "b", "b": "a"})
+        >>> store.read("numbers").to_arrow().to_pylist()
+        [{'b': 1, 'a': 2}]
+        """
+        return cast(_V, self._core.rename_columns(renamed(names), note(metadata)))
+
+    def widen(self, types: SchemaLike, *, metadata: Any = None) -> _V:
+        """Makes a version in which columns have wider Arrow types, which must hold all of their values: integers and
+        floats of more bits, decimals of more digits, plain values instead of dictionaries, any type instead of null;
+        finer times, and floats instead of integers, if every value is one of them. No rows are written.
+
+        >>> import drumlin, pyarrow
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", pyarrow.table({"n": pyarrow.array([1, 2], pyarrow.int8())}))
+        >>> _ = store.table("numbers").widen({"n": pyarrow.int64()})
+        >>> store.table("numbers").schema()
+        Schema(n: Int64)
+        """
+        return cast(_V, self._core.widen(to_schema(types, "types"), note(metadata)))
+
+    def add_constraints(
+        self,
+        *,
+        checks: Mapping[str, str | Expr] | None = None,
+        not_null: Iterable[str] = (),
+        defaults: Mapping[str, Any] | None = None,
+        metadata: Any = None,
+    ) -> _V:
+        """Makes a version from which on the table takes only rows that keep constraints, by whatever call; those that
+        are there must keep them too. ``checks`` are predicates by name, as for ``where``: a row may make none of them
+        false (an unknown is not false). Columns of ``not_null`` take no nulls. ``defaults`` are values that later rows
+        have in columns which they lack (``schema="evolve"``). A row that does not keep them raises ``SchemaMismatch``,
+        which names it, and nothing is written.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", {"price": [7.5], "size": [3]})
+        >>> _ = store.table("trades").add_constraints(checks={"positive": "price > 0"}, not_null=["size"])
+        >>> store.append("trades", {"price": [-1.0], "size": [3]})
+        Traceback (most recent call last):
+            ...
+        drumlin.SchemaMismatch: 'trades': check 'positive' (price > 0) does not hold in row 0 of the data: price is -1.0
+        """
+        required = names(not_null, "not_null")
+        asked = self._core.add_constraints(checks_of(checks), required, defaults_of(defaults), note(metadata))
+        return cast(_V, asked)
+
+    def drop_constraints(
+        self,
+        *,
+        checks: Iterable[str] = (),
+        not_null: Iterable[str] = (),
+        defaults: Iterable[str] = (),
+        metadata: Any = None,
+    ) -> _V:
+        """Makes a version without some constraints: checks by name, and those of columns. Rows that have a default
+        keep it.
+
+        >>> import drumlin
+        >>> trades = drumlin.open("memory://").table("trades")
+        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(checks={"positive": "price > 0"})
+        >>> _ = trades.drop_constraints(checks=["positive"])
+        """
+        gone = names(checks, "checks"), names(not_null, "not_null"), names(defaults, "defaults"), note(metadata)
+        return cast(_V, self._core.drop_constraints(*gone))
+
+    def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
+        """What rows must be for the table to take them, and what they have in columns that they lack.
+
+        >>> import drumlin
+        >>> trades = drumlin.open("memory://").table("trades")
+        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(not_null=["price"], defaults={"price": 1})
+        >>> trades.constraints()
+        Constraints(checks={}, not_null=['price'], defaults={'price': 1.0})
+        """
+        checks, required, defaults = self._core.constraints(as_of_argument(as_of))
+        return Constraints(dict(checks), required, defaults)
+
+    def schema(self, *, as_of: AsOf | None = None) -> Schema:
+        """The columns of a version: names and Arrow types.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").schema()
+        Schema(n: Int64)
+        """
+        return self._core.schema(as_of_argument(as_of))
+
+    def versions(self) -> list[Version]:
+        """The versions, the oldest first.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]}, metadata="first")
+        >>> _ = store.table("numbers").delete("n = 2")
+        >>> [(v.version, v.kind, v.rows, v.metadata) for v in store.table("numbers").versions()]
+        [(0, 'write', 3, 'first'), (1, 'delete', 2, None)]
+        """
+        return self._core.versions()
+
+    def set_metadata(self, metadata: Any, *, as_of: AsOf | None = None) -> None:
+        """Changes the metadata of a version, by default the newest, without making a version; None removes them.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.table("numbers").set_metadata({"checked": True})
+        >>> [(v.version, v.metadata) for v in store.table("numbers").versions()]
+        [(0, {'checked': True})]
+        """
+        self._core.set_metadata(note(metadata), as_of_argument(as_of))
+
+    def diff(
+        self,
+        since: AsOf,
+        until: AsOf | None = None,
+        *,
+        columns: Iterable[Any] | None = None,
+        each_version: bool = False,
+    ) -> Diff:
+        """The rows in which two versions differ: those that are gone and those that are new, with two columns more,
+        ``_change`` (``delete``, ``insert``, and of a table with a key ``update_before`` and ``update_after``) and
+        ``_version``. With ``each_version`` each listed version in between tells what it changed; else only what is left
+        of all changes counts. ``columns`` are those that are compared and returned; a version has null in those that it
+        lacks. What both versions show alike is not read. Rows written by key that are in memory first become row
+        groups, in a version of their own: not in a store opened with ``mode="read"``, nor in a transaction, where they
+        are a ``Conflict``.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> _ = store.table("numbers").delete("n = 2")
+        >>> _ = store.append("numbers", {"n": [4]})
+        >>> store.table("numbers").diff(0).to_arrow().to_pylist()
+        [{'n': 2, '_change': 'delete', '_version': 2}, {'n': 4, '_change': 'insert', '_version': 2}]
+        """
+        first, last = as_of_argument(since, "since"), as_of_argument(until, "until")
+        if first is None:
+            raise InvalidArgument("since says with which version to begin: a number, a time or a snapshot's name")
+        asked = first, last, column_names(columns), each_version
+        return Diff(self._core, asked)
+
+    def stat(self) -> TableStat:
+        """Figures about the table."""
+        return self._core.stat()
+
+    def drop(self, *, missing_ok: bool = False) -> DropReport:
+        """Drops the table. See :meth:`Store.drop <drumlin.Store.drop>`."""
+        return self._core.drop(missing_ok)
+
+    def _to_group(self, what: str, where: str | Expr | None) -> Any:
+        return self._place.scan(self.path, where=where)
+
+    def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:
+        # An order that is given is that of the table, which a key may have made.
+        ordered = lambda: order_of(self._core) or ("sort" if order else None)  # noqa: E731
+        return Fit(coerce, ordered=ordered, sort=tuple(order or ()))
+
+    def _fit_to_add(self, coerce: bool) -> Fit:
+        return Fit(coerce, onto=lambda: schema_of(self._core))

@@ -1,0 +1,430 @@
+"""Nodes of the tree, and what they carry, in a store or in a transaction."""
+
+import datetime as dt
+import io
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, final
+
+from drumlin import _drumlin
+from drumlin._arguments.checks import Progress, listed, names
+from drumlin._arguments.named import function as check_function
+from drumlin._arguments.named import names_arguments, told
+from drumlin._drumlin import Change, Changes, Event, ImportReport, ListEntry, Node, ProjectionView, TriggerFailure
+from drumlin._errors import InvalidArgument
+from drumlin._processes.exit import watched
+from drumlin.tree import Condition, PatternLike
+
+__all__ = ["Tree"]
+
+# Within a class that has a method of the name.
+_List: TypeAlias = list
+_T = TypeVar("_T")
+
+#: What a node lives on: conditions on the nodes at paths.
+KeepWhile: TypeAlias = Mapping[str, Condition] | Iterable[tuple[str, Condition]]
+#: What takes less time than to look at its arguments.
+_QUICK = ("exists", "get", "has_payload", "node", "put")
+
+
+@final
+@names_arguments(*_QUICK)
+class Tree:
+    """The nodes of the tree: names with payloads, each a JSON value or bytes. :attr:`Store.tree <drumlin.Store.tree>`,
+    where each call is one commit, or :attr:`Transaction.tree <drumlin.Transaction.tree>`.
+
+    Patterns and conditions are those of :mod:`drumlin.tree`.
+
+    >>> import drumlin
+    >>> store = drumlin.open("memory://")
+    >>> _ = store.tree.put("config/retries", 3)
+    >>> store.tree.get("config/retries")
+    3
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: _drumlin.Tree) -> None:
+        self._core = core
+
+    def put(
+        self,
+        path: str,
+        value: Any,
+        *,
+        mode: Literal["create", "update"] | None = None,
+        when: Condition | None = None,
+        keep_while: KeepWhile | None = None,
+    ) -> Change:
+        """Sets what the node at ``path`` carries: a JSON value or bytes. The node and its parents are made if they are
+        not there. Gives what the node was and became.
+
+        ``mode="create"`` is for a node that is not there (else :class:`drumlin.AlreadyExists`), ``mode="update"`` for
+        one that is (else :class:`drumlin.NotFound`); ``when`` must hold of the node as it is (else
+        :class:`drumlin.ConditionFailed`). With ``keep_while`` the node lives only as long as conditions on the nodes at
+        paths hold, and is deleted with the change by which one no longer does; none of them takes that back.
+
+        >>> import drumlin
+        >>> from drumlin.tree import exists, payload
+        >>> store = drumlin.open("memory://")
+        >>> change = store.tree.put("config/feeds/a", {"url": "https://example.org", "retries": 3})
+        >>> change.before is None, change.after.payload_version
+        (True, 1)
+        >>> store.tree.get("config/feeds/a")["retries"]
+        3
+        >>> _ = store.tree.put("config/feeds/a", {"retries": 4}, when=payload("retries") == 3)
+        >>> _ = store.tree.put("locks/a", "mine", mode="create", keep_while={"config/feeds/a": exists()})
+        >>> [change.path for change in store.tree.delete("config/feeds/a").indirect]
+        ['locks/a']
+        """
+        try:
+            return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while)
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def create(self, path: str, value: Any) -> Change:
+        """Makes a node that is not there: :meth:`put` with ``mode="create"``."""
+        return self._core.create(path, value)
+
+    def update(self, path: str, value: Any) -> Change:
+        """Sets what a node carries that is there: :meth:`put` with ``mode="update"``."""
+        return self._core.update(path, value)
+
+    def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change:
+        """Sets what the node at ``path`` carries if it is ``expected``, else :class:`drumlin.ConditionFailed`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put("leader", "a")
+        >>> store.tree.compare_and_swap("leader", "a", "b").after.payload
+        'b'
+        """
+        return self._core.compare_and_swap(path, expected, value)
+
+    def put_many(self, payloads: Mapping[str, Any]) -> Changes:
+        """Sets what many nodes carry, in one commit.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> store.tree.put_many({"a": 1, "b/c": 2})
+        Changes(2: 'a', 'b/c')
+        """
+        return self._core.put_many(payloads)
+
+    def update_many(self, pattern: PatternLike, value: Any) -> Changes:
+        """Sets what all nodes carry that match ``pattern``, in one commit."""
+        return self._core.update_many(pattern, value)
+
+    def clear_payload(self, path: str, *, when: Condition | None = None) -> Change:
+        """Takes off what the node at ``path`` carries. A node that nothing is left of goes."""
+        return self._core.clear_payload(path, when=when)
+
+    def clear_payloads(self, pattern: PatternLike) -> Changes:
+        """Takes off what all nodes carry that match ``pattern``, in one commit."""
+        return self._core.clear_payloads(pattern)
+
+    def delete(self, path: str, *, when: Condition | None = None) -> Change:
+        """Deletes the node at ``path`` with all below it, none of which may hold a table (see
+        :meth:`Store.drop <drumlin.Store.drop>`); :class:`drumlin.NotFound` if it is not there,
+        :class:`drumlin.ConditionFailed` if ``when`` does not hold of it.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"a": 1, "a/b": 2})
+        >>> change = store.tree.delete("a")
+        >>> change.before.payload, [below.path for below in change.indirect]
+        (1, ['a/b'])
+        """
+        return self._core.delete(path, when=when)
+
+    def delete_many(self, pattern: PatternLike) -> Changes:
+        """Deletes the nodes that match ``pattern``, with all below them, in one commit; none of them may hold a table.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
+        >>> [(change.path, change.cause) for change in store.tree.delete_many("*/x")]
+        [('a/x', 'asked'), ('b/x', 'asked')]
+        """
+        return self._core.delete_many(pattern)
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """What the node at ``path`` carries; ``default`` if it carries nothing or is not there."""
+        try:
+            return self._core.get(path, default)
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def node(self, path: str) -> Node | None:
+        """The node at ``path``; None if there is none."""
+        try:
+            return self._core.node(path)
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a node at ``path``; parents of tables are nodes too."""
+        try:
+            return self._core.exists(path)
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def has_payload(self, path: str) -> bool:
+        """Whether the node at ``path`` is there and carries something."""
+        try:
+            return self._core.has_payload(path)
+        except TypeError as error:
+            raise told(error) or error from None
+
+    def get_many(self, pattern: PatternLike) -> dict[str, Any]:
+        """What the nodes carry that match ``pattern``, by path; without those that carry nothing.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"a/x": 1, "a/y": 2, "b/x": 3})
+        >>> store.tree.get_many("a/**")
+        {'a/x': 1, 'a/y': 2}
+        """
+        return self._core.get_many(pattern)
+
+    def nodes(self, pattern: PatternLike) -> dict[str, Node]:
+        """The nodes that match ``pattern``, by path."""
+        return self._core.nodes(pattern)
+
+    def count(self, pattern: PatternLike) -> int:
+        """How many nodes match ``pattern``."""
+        return self._core.count(pattern)
+
+    def list(self, pattern: PatternLike = "**") -> _List[ListEntry]:
+        """The nodes that match ``pattern``, in path order, with figures of their tables. In a name, ``*`` stands for
+        any characters and ``?`` for one; a name ``**`` stands for any number of names.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put("config/feeds/a", 1)
+        >>> [entry.path for entry in store.tree.list()]
+        ['config', 'config/feeds', 'config/feeds/a']
+        """
+        return self._core.list(pattern)
+
+    def fold(self, pattern: PatternLike, function: Callable[[_T, str, Node], _T], initial: _T) -> _T:
+        """Goes over the nodes that match ``pattern``: ``function(value, path, node)`` gives the next value, of which
+        ``initial`` is the first and the answer the last.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"stock/a": 3, "stock/b": 4})
+        >>> store.tree.fold("stock/*", lambda total, path, node: total + node.payload, 0)
+        7
+        """
+        value = initial
+        check_function(function, "function")
+        for path, node in self._core.walk(pattern):
+            value = function(value, path, node)
+        return value
+
+    def for_each(self, pattern: PatternLike, function: Callable[[str, Node], object]) -> None:
+        """Calls ``function(path, node)`` for the nodes that match ``pattern``."""
+        check_function(function, "function")
+        for path, node in self._core.walk(pattern):
+            function(path, node)
+
+    def map(self, pattern: PatternLike, function: Callable[[str, Node], _T]) -> _List[_T]:
+        """What ``function(path, node)`` gives for each node that matches ``pattern``.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"stock/a": 3, "stock/b": 4})
+        >>> store.tree.map("stock/*", lambda path, node: node.payload * 2)
+        [6, 8]
+        """
+        check_function(function, "function")
+        return [function(path, node) for path, node in self._core.walk(pattern)]
+
+    def filter(self, pattern: PatternLike, function: Callable[[str, Node], Any]) -> dict[str, Node]:
+        """The nodes that match ``pattern`` and for which ``function(path, node)`` is true, by path.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"stock/a": 3, "stock/b": 4})
+        >>> list(store.tree.filter("stock/*", lambda path, node: node.payload % 2))
+        ['stock/a']
+        """
+        check_function(function, "function")
+        return {path: node for path, node in self._core.walk(pattern) if function(path, node)}
+
+    def export(
+        self,
+        pattern: PatternLike,
+        file: str | os.PathLike[str] | BinaryIO,
+        *,
+        progress: Progress | None = None,
+    ) -> int:
+        """Writes the nodes that match ``pattern`` and carry something to a file (its path, or one that is open for
+        bytes), a line of JSON each, in path order and as of one instant. Gives how many.
+
+        >>> import drumlin, io
+        >>> store, file = drumlin.open("memory://"), io.BytesIO()
+        >>> _ = store.tree.put("a", {"n": 1})
+        >>> store.tree.export("**", file)
+        1
+        >>> file.getvalue()
+        b'{"path":"a","payload":{"n":1}}\\n'
+        """
+        with _file(file, "wb") as opened:
+            return self._core.export(pattern, opened, progress)
+
+    def import_(
+        self,
+        file: str | os.PathLike[str] | BinaryIO,
+        *,
+        under: str | None = None,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Puts the nodes that :meth:`export` wrote, below the path ``under`` if one is given: all in one commit,
+        or none."""
+        with _file(file, "rb") as opened:
+            return self._core.import_(opened, under, progress)
+
+    def projection(
+        self,
+        name: str,
+        pattern: PatternLike | None = None,
+        *,
+        key: str | Iterable[str] | Callable[[str, Any], Any] | None = None,
+        value: str | Iterable[str] | Callable[[str, Any], Any] = "payload",
+        bag: bool = False,
+    ) -> ProjectionView:
+        """A map that is kept in step with the nodes of a pattern: with a name only as it is now; with a ``pattern`` it
+        is made first, in the place of the one with its name.
+
+        Each node that matches and carries something gives an entry, under ``key`` with ``value``. These are fields of
+        the node: ``"path"``, ``"name"``, ``"path.0"`` (a name of the path; ``"path.-1"`` is the last), ``"payload"`` or
+        ``"payload.a.b"``; or lists of fields. A node that lacks a field gives no entry. Where several nodes give one
+        key, it has the value of the first in path order, or with ``bag`` one for each. Such a projection is part of the
+        store.
+
+        ``key`` and ``value`` may also be functions of path and payload: then the projection lives as long as the store
+        is open. A key is a value, a tuple for several fields, or None for no entry. The functions are called within
+        commits, so they should be quick; they must give the same for the same and must not use the store. What they
+        raise goes to ``sys.unraisablehook``, and the node has no entry.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.tree.put_many({"users/a": {"team": "x"}, "users/b": {"team": "y"}, "users/c": {"team": "x"}})
+        >>> store.tree.projection("teams", "users/*", key="payload.team", value="name", bag=True).items()
+        [('x', 'a'), ('x', 'c'), ('y', 'b')]
+        >>> _ = store.tree.delete("users/a")
+        >>> store.tree.projection("teams").get_all("x")
+        ['c']
+        >>> lengths = store.tree.projection("lengths", "users/*", key=lambda path, payload: len(path))
+        >>> lengths.get(7)
+        {'team': 'y'}
+        """
+        if pattern is None:
+            if key is not None or value != "payload" or bag:
+                raise InvalidArgument(f"projection {name!r}: which nodes? give a pattern to make it")
+        elif callable(key):
+            self._core.put_projection_fn(name, pattern, _entry_function(key, value), bag)
+        elif key is None:
+            raise InvalidArgument(
+                f"projection {name!r}: key is missing; expected a field, a list of them, or a function"
+            )
+        elif callable(value):
+            raise InvalidArgument(f"projection {name!r}: value is a function, so key must be one too")
+        else:
+            self._core.put_projection(name, pattern, _fields(key, "key"), _fields(value, "value"), bag)
+        return self._core.projection(name)
+
+    def drop_projection(self, name: str) -> None:
+        """Removes a projection."""
+        self._core.drop_projection(name)
+
+    def projections(self) -> _List[str]:
+        """The names of all projections."""
+        return self._core.projections()
+
+    def on(
+        self,
+        pattern: PatternLike,
+        callback: Callable[[Event], object],
+        *,
+        actions: Iterable[Literal["create", "update", "delete"]] | None = None,
+        priority: int = 0,
+        name: str | None = None,
+    ) -> str:
+        """Calls ``callback`` with an :class:`drumlin.Event` for what happens to nodes that match ``pattern`` from now
+        on, after each commit and in order. Gives the trigger's name, by which :meth:`off` ends it.
+
+        ``actions`` are the actions that it is called for, by default all; triggers with a higher ``priority`` are
+        called first for an event. With a ``name`` the trigger lasts: the callback is called at least once for each
+        event since the trigger was first made, whenever a process has registered it again, over restarts and crashes.
+        If that can no longer be told, it is called with the action ``"resync"``.
+
+        All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback
+        may use the store. What a callback raises goes to ``sys.unraisablehook`` and to :meth:`trigger_failures`.
+
+        >>> import drumlin
+        >>> store, seen = drumlin.open("memory://"), []
+        >>> name = store.tree.on("config/**", lambda event: seen.append((event.action, event.path)))
+        >>> _ = store.tree.put("config/a", 1)
+        >>> store.tree.wait_for_triggers()
+        True
+        >>> seen
+        [('create', 'config/a')]
+        >>> store.tree.off(name)
+        """
+        if not callable(callback):
+            raise TypeError(f"a callback is a function of an event, not a {type(callback).__name__}")
+        chosen = [] if actions is None else listed(actions, "actions")
+        return self._core.on(pattern, watched(callback, self._core.store()), chosen, priority, name)
+
+    def off(self, name: str) -> None:
+        """Ends a trigger; one with a name of its own for good."""
+        self._core.off(name)
+
+    def triggers(self) -> _List[str]:
+        """The names of the triggers: those registered here, and those that last."""
+        return self._core.triggers()
+
+    def wait_for_triggers(self, timeout: float | dt.timedelta | None = None) -> bool:
+        """Waits until the triggers have been called for all commits up to now. Says whether they have been within
+        ``timeout``: seconds or a timedelta, None for as long as it takes."""
+        if timeout is not None and not isinstance(timeout, (int, float, dt.timedelta)):
+            raise TypeError(f"timeout is seconds or a timedelta, not a {type(timeout).__name__}")
+        return self._core.wait_for_triggers(timeout)
+
+    def trigger_failures(self) -> _List[TriggerFailure]:
+        """Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost."""
+        return self._core.trigger_failures()
+
+
+def _file(file: str | os.PathLike[str] | BinaryIO, mode: Literal["rb", "wb"]) -> AbstractContextManager[BinaryIO]:
+    """A file to be closed after use if it is opened here."""
+    if isinstance(file, (str, os.PathLike)):
+        return io.open(file, mode)  # noqa: UP020
+    if not hasattr(file, "read" if mode == "rb" else "write"):
+        raise TypeError(f"file is a path or an open file, not a {type(file).__name__}")
+    return nullcontext(file)
+
+
+def _fields(fields: str | Iterable[str], name: str) -> list[str]:
+    return [fields] if isinstance(fields, str) else names(fields, name)
+
+
+def _entry_function(
+    key: Callable[[str, Any], Any],
+    value: str | Iterable[str] | Callable[[str, Any], Any],
+) -> Callable[[str, Any], tuple[Any, Any] | None]:
+    """The key and value of a node's entry, as one function."""
+    if not callable(value) and value != "payload":
+        raise InvalidArgument(f"key is a function, so value must be one too, not {value!r}")
+
+    def entry(path: str, payload: Any) -> tuple[Any, Any] | None:
+        found = key(path, payload)
+        if found is None:
+            return None
+        return found, value(path, payload) if callable(value) else payload
+
+    return entry
