@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -448,3 +449,30 @@ def test_a_forked_child_leaves_it_alone(folder: str) -> None:
         assert store.tree.get("a") == 1
         assert store.read("t").to_arrow().num_rows == 1000
         assert store.verify().ok
+
+
+def test_what_the_function_raises_is_raised_once() -> None:
+    store = drumlin.open("memory://")
+    calls: list[str] = []
+
+    def conflicts(tx: drumlin.Transaction) -> None:
+        calls.append("sync")
+        tx.tree.put("a", 1)
+        raise drumlin.Conflict("mine")
+
+    with pytest.raises(drumlin.Conflict, match="mine"):
+        store.transact(conflicts)
+
+    async def main() -> None:
+        async def fails(tx: drumlin.aio.Transaction) -> None:
+            calls.append("aio")
+            await tx.tree.put("a", 1)
+            raise drumlin.Conflict("mine")
+
+        async with drumlin.aio.open("memory://") as other:
+            with pytest.raises(drumlin.Conflict, match="mine"):
+                await other.transact(fails)
+            assert await other.tree.list("**") == []
+
+    asyncio.run(main())
+    assert calls == ["sync", "aio"] and store.tree.list("**") == []

@@ -63,19 +63,15 @@ class Store(Tables, Block):
         for attempt in range(_ATTEMPTS_MAX):
             transaction = Transaction(self._later("transaction", message=message))
             core: _drumlin.Transaction = (await transaction._get())._core
-            last = attempt == _ATTEMPTS_MAX - 1
             try:
                 answer = await function(transaction)
-            except BaseException as error:
-                again = isinstance(error, drumlin.Conflict) and core.again and not last
+            except BaseException:
                 await run(core.abort)
-                if not again:
-                    raise
-                continue
+                raise
             try:
                 await run(core.commit)
             except drumlin.Conflict:
-                if last:
+                if attempt == _ATTEMPTS_MAX - 1:
                     raise
             else:
                 return answer

@@ -3,16 +3,17 @@
 //!
 //! A file uses another if it imports something that the other defines, or names that by a path. A re-exported name is
 //! used from the file that defines it; the re-export itself does not count. Nor do unit tests. In Python every import
-//! counts, those within functions and those for types only, too. A method call names no file, so it is not seen.
+//! counts, those within functions and those for types only, too. In Rust a call of a method uses the file that defines the
+//! method, if it is the only one of its name among all sources, and types of libraries have none of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{LAYERS, core, files};
 
-/// The module whose `mod.rs` defines a type that the other files of the layer add methods to: they use that type, and it is
-/// composed of what they define.
-const COMPOSED: &str = "store";
+/// Methods of ours that types of libraries have by the same names, so that a call does not tell whose it is.
+const COMMON: [&str; 11] =
+    ["entry", "extend", "fields", "fold", "for_each", "is_none", "is_null", "or", "pause", "wait", "write_str"];
 
 /// Source texts of modules, by paths such as `catalog/tree`.
 type Sources = BTreeMap<String, String>;
@@ -21,10 +22,7 @@ type Uses = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[test]
 fn files_of_a_layer_do_not_use_each_other() {
-    let mut uses = rust_uses(&sources(&core(), "", &["rs"]));
-    for (_, used) in uses.iter_mut().filter(|(module, _)| parent(module) == COMPOSED) {
-        used.remove(COMPOSED);
-    }
+    let uses = rust_uses(&sources(&core(), "", &["rs"]), &Sources::new());
     let wrong: Vec<String> = LAYERS.iter().flat_map(|layer| complaints(&uses, layer)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -33,8 +31,9 @@ fn files_of_a_layer_do_not_use_each_other() {
 fn files_above_the_core_do_not_use_each_other() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut wrong = Vec::new();
+    let below = sources(&core(), "", &["rs"]);
     for folder in ["crates/drumlin-cli/src", "crates/drumlin-ui/src", "crates/drumlin/tests/it", "python/src"] {
-        let found = complaints(&rust_uses(&sources(&root.join(folder), "", &["rs"])), "");
+        let found = complaints(&rust_uses(&sources(&root.join(folder), "", &["rs"]), &below), "");
         wrong.extend(found.iter().map(|cycle| format!("{folder}: {cycle}")));
     }
     for (folder, package) in [("python/drumlin", "drumlin"), ("python/tests", "")] {
@@ -113,12 +112,32 @@ struct RustFile {
     imported: BTreeMap<String, Vec<Vec<String>>>,
     /// Paths that it uses.
     used: BTreeSet<Vec<String>>,
+    /// The methods that it defines, of types and of traits.
+    methods: BTreeSet<String>,
+    /// The methods that it calls.
+    calls: BTreeSet<String>,
 }
 
-fn rust_uses(sources: &Sources) -> Uses {
+/// What the modules of `sources` use of each other, which may use what is `below` them.
+fn rust_uses(sources: &Sources, below: &Sources) -> Uses {
+    let libraries: Vec<RustFile> = below.values().map(|text| parse(text)).collect();
     let files: BTreeMap<&str, RustFile> = sources.iter().map(|(module, text)| (module.as_str(), parse(text))).collect();
+    // Of each method where it is defined, or `None` below.
+    let mut methods: BTreeMap<&str, Vec<Option<&str>>> = BTreeMap::new();
+    let known = files.iter().map(|(module, file)| (Some(*module), file));
+    for (module, file) in known.chain(libraries.iter().map(|file| (None, file))) {
+        file.methods.iter().for_each(|name| methods.entry(name).or_default().push(module));
+    }
     let mut uses = Uses::new();
     for (module, file) in &files {
+        for call in file.calls.iter().filter(|call| !COMMON.contains(&call.as_str())) {
+            if let Some([Some(to)]) = methods.get(call.as_str()).map(Vec::as_slice)
+                && to != module
+            {
+                let names = uses.entry((*module).to_owned()).or_default().entry((*to).to_owned()).or_default();
+                names.insert(format!(".{call}"));
+            }
+        }
         for path in &file.used {
             if let Some(to) = defining(&files, module, path, 8).filter(|to| to != module) {
                 let names = uses.entry((*module).to_owned()).or_default().entry(to).or_default();
@@ -168,6 +187,8 @@ fn parse(text: &str) -> RustFile {
     let tokens = without_tests(tokens(text));
     let mut file = RustFile::default();
     let (mut exported, mut words, mut depth, mut at) = (Vec::new(), BTreeSet::new(), 0, 0);
+    // Whether it is in an `impl` or a `trait`, or at its head.
+    let mut composes = false;
     while let Some(token) = tokens.get(at) {
         let before = if at == 0 { "" } else { tokens[at - 1] };
         let after = tokens.get(at + 1).copied().unwrap_or_default();
@@ -186,7 +207,15 @@ fn parse(text: &str) -> RustFile {
             }
             "{" => depth += 1,
             "}" => depth -= 1,
+            "impl" if depth == 0 => composes = true,
+            "fn" if depth == 1 && composes => {
+                file.methods.extend(has_receiver(&tokens[at..]).then(|| after.to_owned()));
+            }
+            word if before == "." && is_word(word) && ["(", "::"].contains(&after) => {
+                file.calls.insert(word.to_owned());
+            }
             "struct" | "enum" | "trait" | "fn" | "const" | "static" | "type" | "union" if depth == 0 => {
+                composes = *token == "trait";
                 file.defined.insert(after.to_owned());
             }
             "macro_rules" => drop(file.defined.insert(tokens[at + 1].to_owned())),
@@ -205,6 +234,13 @@ fn parse(text: &str) -> RustFile {
     // What is re-exported may also be used here.
     file.used.extend(exported.into_iter().filter(|(name, _)| words.contains(name)).map(|(_, path)| path));
     file
+}
+
+/// Whether the function whose name and parameters follow takes `self`.
+fn has_receiver(tokens: &[&str]) -> bool {
+    let parameters = tokens.iter().skip_while(|token| **token != "(").skip(1);
+    let mut first = parameters.take_while(|token| ![",", ")", ":"].contains(token));
+    first.any(|token| *token == "self")
 }
 
 /// Adds the paths of the import that begins at `at`, each with the name it gets; returns the place after it.
@@ -383,6 +419,10 @@ fn statements(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn rust_uses_alone(sources: &Sources) -> Uses {
+        rust_uses(sources, &Sources::new())
+    }
+
     fn sources(texts: &[(&str, &str)]) -> Sources {
         texts.iter().map(|(module, text)| ((*module).to_owned(), (*text).to_owned())).collect()
     }
@@ -391,7 +431,7 @@ mod tests {
     fn a_cycle_through_a_re_export_is_noticed() {
         let block = "mod reader;\nmod writer;\npub use reader::row_group;\npub use writer::{Written, Written as Put};";
         let uses = |reader: &str| {
-            rust_uses(&sources(&[
+            rust_uses_alone(&sources(&[
                 ("", "mod block;\npub use block::*;"),
                 ("block", block),
                 ("block/reader", &format!("{reader}\npub fn row_group() {{}}")),
@@ -426,12 +466,31 @@ mod tests {
         let files =
             |child| sources(&[("a", "mod b;\npub struct A;\nfn f() { b::g::<u8>(r#\"\"\"#) }"), ("a/b", child)]);
         for child in ["use super::A;", "use crate::{a::{self, A}, x};", "fn g(_: crate::a::A) {}"] {
-            assert_eq!(complaints(&rust_uses(&files(child)), "a").len(), 1, "{child}");
+            assert_eq!(complaints(&rust_uses_alone(&files(child)), "a").len(), 1, "{child}");
         }
-        assert_eq!(complaints(&rust_uses(&files("pub fn g<T>(_: T) {}")), "a"), [""; 0]);
+        assert_eq!(complaints(&rust_uses_alone(&files("pub fn g<T>(_: T) {}")), "a"), [""; 0]);
         let exported = |top| sources(&[("a", top), ("a/b", "use super::A;\npub struct B;")]);
-        assert_eq!(complaints(&rust_uses(&exported("pub use b::B;\npub struct A;")), "a"), [""; 0]);
-        assert_eq!(complaints(&rust_uses(&exported("pub use b::B;\npub struct A(B);")), "a").len(), 1);
+        assert_eq!(complaints(&rust_uses_alone(&exported("pub use b::B;\npub struct A;")), "a"), [""; 0]);
+        assert_eq!(complaints(&rust_uses_alone(&exported("pub use b::B;\npub struct A(B);")), "a").len(), 1);
+    }
+
+    #[test]
+    fn a_cycle_through_method_calls_is_noticed() {
+        let a = "pub struct A;\nimpl A {\n    pub fn first<'a>(&'a mut self) { self.second::<u8>() }\n    fn third(n: u8) {}\n}";
+        let files = |b: &str| sources(&[("x/a", a), ("x/b", b), ("x/c", "trait C { fn third(self); }")]);
+        let b = "impl super::a::A {\n    pub fn second<T>(self: &mut Self) {}\n}";
+        let found = complaints(&rust_uses_alone(&files(b)), "x");
+        assert!(found.len() == 1 && found[0].contains("x/a uses .second of x/b"), "{found:?}");
+        for none in [
+            // A field, a function without a receiver, a name that is not the only one, and none that is ours.
+            "fn f(a: super::a::A) { a.first; third(1); a.len() }",
+            "impl super::a::A {\n    pub fn second(this: &Self) {}\n}",
+            "impl super::a::A {\n    pub fn second(&self) {}\n}\nimpl B {\n    pub fn first(&self) {}\n}",
+        ] {
+            let mut sources = files(none);
+            sources.insert("x/d".to_owned(), "impl D {\n    fn second(&self) {}\n}".to_owned());
+            assert_eq!(complaints(&rust_uses_alone(&sources), "x"), [""; 0], "{none}");
+        }
     }
 
     #[test]
