@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::field::{Field, KeyWriter, read_key};
-use super::map::Map;
-use super::pattern::Matcher;
+use super::patterns::field::{Field, KeyWriter, read_key};
+use super::patterns::pattern::Matcher;
 use super::payload::{Content, PayloadWriter};
-use super::small::{Probe, Small};
+use super::tree::map::Map;
+use super::tree::small::{Probe, Small};
 use super::{Node, Path, Pattern, Payload, Tree};
 use crate::base::{Error, Pool, Result};
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 use serde::{Deserialize, Serialize};
 
-use super::watches::Watches;
+use super::tree::watches::Watches;
 use super::{
     Holds, Keep, Ledger, Node, Path, Pattern, Retention, Rule, Sessions, Tables, Totals, Tree, Trigger, Views,
 };

@@ -18,9 +18,9 @@ use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
 
 use super::column;
 use super::kind::Kind;
-use super::number::{compare_int_float, compare_scaled, float_key, power_of_ten, to_float};
 use super::plan::{Test, Value};
-use super::syntax::{ArithmeticOp, CompareOp};
+use super::text::number::{compare_int_float, compare_scaled, float_key, power_of_ten, to_float};
+use super::text::syntax::{ArithmeticOp, CompareOp};
 use crate::base::{Error, Result};
 use crate::segment::compare_floats;
 
@@ -407,7 +407,7 @@ impl Exact {
         match result.filter(|value| *value != i128::MIN) {
             Some(value) => Ok(Some(value)),
             None => {
-                let written = |value: i128, scale: i32| super::number::Number::scaled(value, scale);
+                let written = |value: i128, scale: i32| super::text::number::Number::scaled(value, scale);
                 let (a, b) = (written(a, self.a_scale), written(b, self.b_scale));
                 Err(Error::invalid(format!("filter: {a} {} {b} is beyond 128 bits", self.op.symbol())))
             }

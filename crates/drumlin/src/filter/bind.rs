@@ -6,9 +6,9 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
 use super::expression::Source;
 use super::kind::{Kind, Placed, compare_literals};
-use super::names;
 use super::plan::{Column, Node, Pattern, Test, Value};
-use super::syntax::{CompareOp, Expr, Literal};
+use super::text::names;
+use super::text::syntax::{CompareOp, Expr, Literal};
 use crate::base::{Error, Result};
 
 /// Binds a predicate.

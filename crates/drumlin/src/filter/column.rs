@@ -12,10 +12,10 @@ use arrow::compute::take;
 use arrow::datatypes::*;
 
 use super::kind::Kind;
-use super::names::written;
-use super::number::{float_key, key_float};
 use super::plan::{Column, Pattern, Test};
-use super::syntax::CompareOp;
+use super::text::names::written;
+use super::text::number::{float_key, key_float};
+use super::text::syntax::CompareOp;
 use super::truth::{compare, constant};
 use crate::base::{Error, Result};
 

@@ -15,8 +15,8 @@ use arrow::datatypes::*;
 
 use super::arithmetic::Operand;
 use super::kind::{Kind, Placed};
-use super::number::{Number, key_float, power_of_ten};
 use super::plan::{Column, Node, Value};
+use super::text::number::{Number, key_float, power_of_ten};
 use super::{arithmetic, column, evaluate};
 use crate::base::{Error, Result};
 

@@ -7,11 +7,11 @@ use std::cmp::Ordering;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
-use super::moment::{Form, Moment};
-use super::names::clip;
-use super::number::{Number, Place, compare_scaled, float_key};
-use super::span;
-use super::syntax::Literal;
+use super::text::moment::{Form, Moment};
+use super::text::names::clip;
+use super::text::number::{Number, Place, compare_scaled, float_key};
+use super::text::span;
+use super::text::syntax::Literal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

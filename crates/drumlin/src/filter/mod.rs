@@ -17,22 +17,17 @@ mod column;
 mod evaluate;
 mod expression;
 mod kind;
-mod moment;
-mod names;
-mod number;
-mod parse;
 mod plan;
-mod span;
-mod syntax;
 #[cfg(test)]
 mod tests;
+mod text;
 mod truth;
 mod verdict;
-mod words;
 
 pub use column::narrow_integers;
-pub use names::{find as find_column, meant as column_meant};
-pub use number::{float_key, key_float};
+pub use text::names::{find as find_column, meant as column_meant};
+pub use text::number::{float_key, key_float};
+use text::{names, parse, syntax};
 pub use verdict::Verdict;
 
 use std::collections::BTreeSet;

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use super::kind::{Kind, Placed};
-use super::number::Place;
-use super::syntax::{ArithmeticOp, CompareOp};
+use super::text::number::Place;
+use super::text::syntax::{ArithmeticOp, CompareOp};
 
 #[derive(Clone, Debug)]
 pub enum Node {

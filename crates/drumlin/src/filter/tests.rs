@@ -10,7 +10,7 @@ use arrow::array::*;
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::*;
 
-use super::moment::Moment;
+use super::text::moment::Moment;
 use super::{Filter, Verdict};
 use crate::base::ErrorKind;
 use crate::segment::{ColumnStats, Stat};

@@ -6,7 +6,7 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
-use super::syntax::CompareOp;
+use super::text::syntax::CompareOp;
 
 /// Arrow's comparison kernel for an operator.
 pub fn compare(op: CompareOp, left: &dyn Datum, right: &dyn Datum) -> Result<BooleanArray, ArrowError> {

@@ -3,9 +3,9 @@
 //! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
 use super::kind::Kind;
-use super::number::float_key;
 use super::plan::{Column, Node, Test, Value};
-use super::syntax::CompareOp;
+use super::text::number::float_key;
+use super::text::syntax::CompareOp;
 use crate::segment::{ColumnStats, Stat};
 
 /// What statistics say about the rows of a row group.

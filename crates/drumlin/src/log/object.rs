@@ -27,8 +27,8 @@ use super::root::{EntryStatus, Root};
 use super::turns::Turns;
 use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred, evidence, root};
 use crate::base::planted::{Bug, planted};
-use crate::base::waiting::{self, Exclusive};
-use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Result, Seq};
+use crate::base::waiting::Exclusive;
+use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Result, Seq, waiting};
 use crate::storage::{Storage, Tag, WriteMode, names};
 
 mod begin;

@@ -18,38 +18,14 @@
 //! The high bit of a tag (`NULLS`) says that some rows are null. Whether an Arrow type is declared non-null does not
 //! matter: a column is stored with the nulls it has, so making a column nullable changes nothing.
 
-mod bits;
-mod bounds;
-mod codec;
-mod codes;
-mod compact;
-mod dictionary;
-mod expand;
-mod export;
-mod fixed;
-mod form;
-mod hint;
-mod ipc;
-mod join;
-mod nested;
-mod onpair;
-mod pick;
-mod plain;
-mod proof;
-mod rewrite;
-mod scheme;
-mod select;
-mod stats;
-mod tag;
+mod decode;
+mod encode;
+mod forms;
 #[cfg(test)]
 mod tests;
-mod text;
-mod tree;
-mod types;
-mod utf8;
-mod wire;
-mod words;
 
+use decode::types;
+use forms::{dictionary, fixed, ipc, nested, text, words};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array, make_array, new_empty_array, new_null_array};
@@ -59,21 +35,21 @@ use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
-pub use bounds::measure;
-pub use compact::{DictionaryUse, compact, dictionary_values};
-pub use form::{Form, Kept, engine_type, native_type, without_views};
-pub use ipc::read_stream;
-pub use join::{interleave, join, join_batches};
-pub use pick::decode_rows;
-pub use proof::{Proof, RowDigest};
-pub use rewrite::{Source, decode_with_scheme, rewrite};
-pub use scheme::{Compression, Scheme};
-pub use select::{filter_batch, take_batch, take_rows};
-pub use stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
-use tag::Tag;
-pub use types::plain_type;
-pub use types::{changed, children, holds, places_of, text_bytes};
-use wire::{Reader, Writer, decoded_max};
+pub use decode::form::{Form, Kept, engine_type, native_type, without_views};
+pub use decode::join::{interleave, join, join_batches};
+pub use decode::pick::decode_rows;
+pub use decode::select::{filter_batch, take_batch, take_rows};
+pub use decode::types::plain_type;
+pub use decode::types::{changed, children, holds, places_of, text_bytes};
+pub use encode::bounds::measure;
+pub use encode::proof::{Proof, RowDigest};
+pub use encode::rewrite::{Source, decode_with_scheme, rewrite};
+pub use encode::scheme::{Compression, Scheme};
+pub use encode::stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
+pub use forms::compact::{DictionaryUse, compact, dictionary_values};
+pub use forms::ipc::read_stream;
+use forms::tag::Tag;
+use forms::wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.
 #[derive(Clone, Debug, PartialEq)]

@@ -21,8 +21,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    ListResult, OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig,
-    UpdateVersion, coalesce_ranges,
+    OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion,
+    coalesce_ranges,
 };
 use tokio::runtime::Runtime;
 use url::Url;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Declared, Snapshot, State, Trash};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
-use crate::catalog::tree::refuse_tables;
+use crate::catalog::tree::nodes::refuse_tables;
 use crate::catalog::{
     Cause, Effect, FEATURES_KEPT, Keep, NodeEffect, NodeEffects, Path, Payload, Rule, TransactionRecord, Trigger,
 };

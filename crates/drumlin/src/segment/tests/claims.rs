@@ -4,7 +4,7 @@ use arrow::datatypes::Field;
 
 use super::*;
 use crate::base::ErrorKind;
-use crate::segment::wire::Writer;
+use crate::segment::forms::wire::Writer;
 
 fn item(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new("item", data_type, true))
@@ -41,7 +41,8 @@ fn few_bytes_do_not_ask_for_much_memory() {
     let mut out = Writer::default();
     out.u8(Tag::List as u8);
     out.varint(1 << 31);
-    crate::segment::words::Words::new::<i64>(vortex_array::dtype::PType::I64, vec![1 << 31], None).write(&mut out);
+    crate::segment::forms::words::Words::new::<i64>(vortex_array::dtype::PType::I64, vec![1 << 31], None)
+        .write(&mut out);
     out.u8(Tag::Null as u8);
     let bytes = out.finish();
     assert!(bytes.len() < 32);

@@ -4,7 +4,7 @@
 use arrow::compute::{concat, filter};
 
 use super::*;
-use crate::segment::rewrite;
+use crate::segment::encode::rewrite;
 
 /// The rows that `mask` says. Arrow's own filter counts values of no bytes by their bytes.
 fn kept_of(piece: &ArrayRef, mask: &BooleanArray) -> ArrayRef {

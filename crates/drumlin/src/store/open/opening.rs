@@ -8,8 +8,7 @@ use super::format::{format_text, read_format};
 use super::handles;
 use super::probe::probe;
 use super::uri::{folder_of, is_in_memory};
-use crate::base::waiting;
-use crate::base::{Env, Error, ErrorKind, Result};
+use crate::base::{Env, Error, ErrorKind, Result, waiting};
 use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,

@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 
 use bytes::Bytes;
 
-use crate::base::waiting::{self, Context};
-use crate::base::{Env, Error, ErrorKind, Result};
+use crate::base::waiting::Context;
+use crate::base::{Env, Error, ErrorKind, Result, waiting};
 use crate::storage::{InlineStorage, Storage, Tag, names, put_if_match_patiently};
 
 /// How many puts race for one object.

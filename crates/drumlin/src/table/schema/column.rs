@@ -10,7 +10,8 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use bytes::Bytes;
 
 use crate::base::{Error, Result, from_hex, to_hex};
-use crate::segment::{self, Form};
+use crate::segment;
+use crate::segment::Form;
 
 /// The metadata that say which column a field is, what older rows have in it, what later ones that lack it do, if that is something
 /// else, and whether it takes no nulls by a constraint.

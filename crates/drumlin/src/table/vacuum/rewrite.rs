@@ -13,7 +13,8 @@ use roaring::RoaringBitmap;
 
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
-use crate::segment::{self, ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
+use crate::segment;
+use crate::segment::{ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
 use crate::table::order::sort_columns;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::mask;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::base::{Result, Seq};
-use crate::catalog::{self, Effect, Event, State, TransactionRecord};
+use crate::catalog;
+use crate::catalog::{Effect, Event, State, TransactionRecord};
 
 /// What is kept for feeds: at most this many commits, and this many bytes of their effects.
 const RECORDS_MAX: usize = 4096;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use super::proposal::Proposal;
-use crate::base::waiting::{self, Exclusive, Held};
-use crate::base::{Error, Result};
+use crate::base::waiting::{Exclusive, Held};
+use crate::base::{Error, Result, waiting};
 use crate::catalog::State;
 
 /// A commit's answer: the state right after this very transaction, before retention removed anything.

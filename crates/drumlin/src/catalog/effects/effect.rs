@@ -1,0 +1,572 @@
+//! Effects: everything that can happen to a store, one variant each; the payload of the commit log.
+//!
+//! The encoding is postcard, so the order of variants and fields is part of the format: only add at the end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
+use crate::block::Address;
+use crate::catalog::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
+use crate::table::{
+    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Reorder, Rewrite, RowsChange, ShrunkGroup,
+    StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
+};
+
+/// One thing that happens to a store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Effect {
+    /// A process begins to write blocks.
+    OpenSession {
+        /// The next number.
+        session: SessionId,
+        /// Whether it is alone: then all earlier sessions are fenced.
+        fence: bool,
+    },
+    /// What happens to nodes.
+    Nodes(NodeEffects),
+    /// Sets how long tables at and below a node keep versions.
+    SetRetention {
+        /// The node; created if it does not exist.
+        path: Path,
+        /// `None`: inherited from the node above.
+        retention: Option<Retention>,
+    },
+    /// Creates an empty table at a path; a `ChangeTable` makes its first version.
+    CreateTable {
+        /// The node; it must not hold a table.
+        path: Path,
+        /// The next number.
+        table: TableId,
+        /// What it is created with.
+        spec: TableSpec,
+    },
+    /// Registers blocks that the following effects refer to.
+    AddBlocks {
+        /// Their ids and sizes in bytes.
+        blocks: Vec<(BlockId, u64)>,
+    },
+    /// Makes a table's next version.
+    ChangeTable {
+        /// The table.
+        table: TableId,
+        /// How.
+        change: TableChange,
+    },
+    /// Changes a table's layout, but not its content.
+    RewriteTable {
+        /// The table.
+        table: TableId,
+        /// How.
+        rewrite: Rewrite,
+    },
+    /// Deletes versions of a table.
+    DeleteVersions {
+        /// The table.
+        table: TableId,
+        /// Those versions.
+        versions: Vec<Version>,
+    },
+    /// Unlinks a table from its path; it goes to the trash.
+    DropTable {
+        /// The table.
+        table: TableId,
+    },
+    /// Takes a table from the trash.
+    UndropTable {
+        /// The table.
+        table: TableId,
+        /// The node that gets it; must not hold a table.
+        path: Path,
+    },
+    /// Gives up tables in the trash for good.
+    Condemn {
+        /// Those tables.
+        tables: Vec<TableId>,
+    },
+    /// Condemned blocks are deleted from storage.
+    Reclaimed {
+        /// Those blocks.
+        blocks: Vec<BlockId>,
+    },
+    /// Names and holds versions of tables.
+    PutSnapshot {
+        /// The name; must be free.
+        name: String,
+        /// What it holds.
+        pins: Vec<(Path, TableId, Version)>,
+    },
+    /// Releases a snapshot.
+    DropSnapshot {
+        /// The name.
+        name: String,
+    },
+    /// Sets how long tables keep versions if no node above them says.
+    SetDefaultRetention {
+        /// `None`: all.
+        retention: Option<Retention>,
+    },
+    /// Creates a projection, or replaces the one with its name.
+    PutProjection {
+        /// Its name.
+        name: String,
+        /// What it is.
+        #[serde(with = "crate::base::json_text")]
+        projection: Projection,
+    },
+    /// Removes a projection.
+    DropProjection {
+        /// Its name.
+        name: String,
+    },
+    /// Creates a durable trigger, or replaces the one with its name, keeping its position in the log.
+    PutTrigger {
+        /// Its name.
+        name: String,
+        /// What it is called for.
+        #[serde(with = "crate::base::json_text")]
+        filter: TriggerFilter,
+        /// Which process calls it.
+        owner: SessionId,
+    },
+    /// A durable trigger has been called for all commits up to one.
+    TriggerDone {
+        /// Its name.
+        name: String,
+        /// That commit.
+        seq: Seq,
+    },
+    /// Removes a durable trigger.
+    DropTrigger {
+        /// Its name.
+        name: String,
+    },
+    /// Row groups of a table have moved, byte for byte the same.
+    MoveGroups {
+        /// The table.
+        table: TableId,
+        /// From where to where.
+        moves: Vec<(Address, Address)>,
+    },
+    /// A block that is not on storage: the effect contains it.
+    AddInline {
+        /// The block.
+        block: BlockId,
+        /// Its content.
+        content: Inline,
+    },
+    /// Writes rows to a keyed table, and deletes keys.
+    WriteRows {
+        /// The table.
+        table: TableId,
+        /// The version that they will belong to: the table's next one.
+        version: Version,
+        /// What is written.
+        rows: RowsChange,
+    },
+    /// Numbers a version for the rows written since the last one.
+    FreezeRows {
+        /// The table.
+        table: TableId,
+    },
+    /// Turns the oldest rows written this way into row groups.
+    FlushRows {
+        /// The table.
+        table: TableId,
+        /// How.
+        flush: Flush,
+    },
+    /// Ends sessions: their blocks that no earlier commit registered are garbage.
+    FenceSessions {
+        /// Those sessions; those that have already ended are skipped.
+        sessions: Vec<SessionId>,
+    },
+    /// Nothing more is expected of sessions that have ended.
+    ForgetSessions {
+        /// Those sessions.
+        sessions: Vec<SessionId>,
+    },
+    /// Turns the oldest rows written this way into row groups, and keeps what each of their commits had written.
+    FlushWithHistory {
+        /// The table.
+        table: TableId,
+        /// How.
+        flush: Flush,
+        /// What was written, commit by commit.
+        history: Vec<NewGroup>,
+    },
+    /// Begins to keep blocks for other processes. The floor of a lease is the commit before this, whatever it says.
+    OpenHold {
+        /// The next number of a session.
+        hold: SessionId,
+        /// The name of the store, if it has none yet.
+        store: u128,
+        /// What it keeps.
+        kind: HoldKind,
+        /// How long it lives without a beat, in microseconds.
+        life_micros: u64,
+        /// For how long its workers may write, in microseconds.
+        work_micros: u64,
+    },
+    /// The owner of a hold is alive.
+    Beat {
+        /// The hold; it must not have ended.
+        hold: SessionId,
+    },
+    /// Ends holds.
+    EndHolds {
+        /// Those holds; those that have already ended are skipped.
+        holds: Vec<SessionId>,
+    },
+    /// Notes what a job has committed, in the commit that does it.
+    PutJob {
+        /// Its name; no job of this name may be known.
+        name: String,
+        /// Of what was committed.
+        digest: u128,
+        /// The tables that it changed: the newest version of each is the job's.
+        tables: Vec<(Path, TableId)>,
+        /// The holds of its blocks.
+        holds: Vec<SessionId>,
+    },
+    /// Forgets old jobs.
+    ForgetJobs {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Makes a table at a path that shares the row groups of another; it has the same versions, or only one of them.
+    CopyTable {
+        /// The other; it has no rows in memory.
+        from: TableId,
+        /// The next number.
+        table: TableId,
+        /// The node; it must not hold a table.
+        path: Path,
+        /// The version to copy; `None`: all that are listed.
+        version: Option<Version>,
+    },
+    /// Links a table to another path.
+    MoveTable {
+        /// The table; it is in the tree.
+        table: TableId,
+        /// The node; it must not hold a table.
+        path: Path,
+    },
+    /// Makes a table's next version out of an older one, or one of another table, whose row groups it shares.
+    RestoreTable {
+        /// The table.
+        table: TableId,
+        /// The table that has the version; neither has rows in memory.
+        from: TableId,
+        /// That version.
+        version: Version,
+    },
+    /// Row groups that several tables share have moved, byte for byte the same.
+    MoveShared {
+        /// The tables.
+        tables: Vec<TableId>,
+        /// From where to where.
+        moves: Vec<(Address, Address)>,
+    },
+    /// Makes a table's next version, in which row groups are replaced by others with the same rows, changed.
+    UpdateTable {
+        /// The table; it has no rows in memory.
+        table: TableId,
+        /// How.
+        update: TableUpdate,
+    },
+    /// Rows are gone from all versions that had them.
+    EraseRows {
+        /// The tables that have them.
+        tables: Vec<TableId>,
+        /// Their row groups, and their positions.
+        rows: Vec<(Address, Positions)>,
+        /// Histories that go with them: tables and versions.
+        histories: Vec<(TableId, Version)>,
+    },
+    /// Row groups with erased rows are replaced by others without them.
+    ShrinkGroups {
+        /// The tables that have them.
+        tables: Vec<TableId>,
+        /// The row groups.
+        groups: Vec<ShrunkGroup>,
+    },
+    /// Changes the metadata of schemas.
+    SetSchemas {
+        /// The table.
+        table: TableId,
+        /// The schemas, by place among those of the table.
+        schemas: Vec<(u32, StoredSchema)>,
+    },
+    /// Changes the writer's metadata of a version.
+    SetMetadata {
+        /// The table.
+        table: TableId,
+        /// The version; it is listed or held by a snapshot.
+        version: Version,
+        /// The metadata, as JSON.
+        metadata: Option<String>,
+    },
+    /// What the writer of this transaction says of it, and the versions that it has made so far.
+    Tell {
+        /// What is said.
+        note: Note,
+        /// Those versions.
+        versions: Vec<(TableId, Version)>,
+    },
+    /// The newest version of a table has changed rows in place.
+    CountChanged {
+        /// The table.
+        table: TableId,
+        /// How many rows.
+        rows: u64,
+    },
+    /// Makes tables at paths as they are in another store.
+    AdoptTables {
+        /// The next numbers, the paths, which hold no tables, and the tables.
+        tables: Vec<(TableId, Path, Adopted)>,
+    },
+    /// As [`Effect::UpdateTable`], but what takes the places of some row groups has only some of their columns.
+    PatchTable {
+        /// The table; it has no rows in memory.
+        table: TableId,
+        /// How.
+        update: TableUpdate,
+        /// The row groups that get a patch, and which.
+        patches: Vec<(GroupId, NewPatch)>,
+    },
+    /// Puts row groups of a sorted table into another order, some of them merged; what versions show stays the same.
+    ReorderTable {
+        /// The table.
+        table: TableId,
+        /// How.
+        reorder: Reorder,
+    },
+}
+
+impl Effect {
+    /// The table that it is about, if it is about one.
+    pub fn table(&self) -> Option<TableId> {
+        match self {
+            Effect::CreateTable { table, .. }
+            | Effect::ChangeTable { table, .. }
+            | Effect::WriteRows { table, .. }
+            | Effect::RewriteTable { table, .. }
+            | Effect::ReorderTable { table, .. }
+            | Effect::MoveGroups { table, .. }
+            | Effect::FlushRows { table, .. }
+            | Effect::FlushWithHistory { table, .. }
+            | Effect::CopyTable { table, .. }
+            | Effect::MoveTable { table, .. }
+            | Effect::RestoreTable { table, .. }
+            | Effect::UpdateTable { table, .. }
+            | Effect::PatchTable { table, .. }
+            | Effect::SetMetadata { table, .. }
+            | Effect::SetSchemas { table, .. }
+            | Effect::CountChanged { table, .. }
+            | Effect::DeleteVersions { table, .. } => Some(*table),
+            _ => None,
+        }
+    }
+
+    /// The table of which it makes a version, and what kind of one.
+    pub fn version(&self) -> Option<(TableId, VersionKind)> {
+        match self {
+            Effect::ChangeTable { table, change } => Some((*table, change.kind)),
+            Effect::UpdateTable { table, update } | Effect::PatchTable { table, update, .. } => {
+                Some((*table, update.kind))
+            }
+            Effect::FreezeRows { table } => Some((*table, VersionKind::Rows)),
+            Effect::RestoreTable { table, .. } => Some((*table, VersionKind::Restore)),
+            _ => None,
+        }
+    }
+
+    /// The table and the positions of the rows that it deletes by position.
+    pub(in crate::catalog) fn deletions_mut(&mut self) -> Option<(TableId, &mut Vec<(GroupId, Positions)>)> {
+        match self {
+            Effect::ChangeTable { table, change } if !change.deletions.is_empty() => {
+                Some((*table, &mut change.deletions))
+            }
+            _ => None,
+        }
+    }
+
+    /// The table and the row groups in which it updates rows.
+    pub(in crate::catalog) fn updated_groups_mut(&mut self) -> Option<(TableId, Vec<&mut GroupId>)> {
+        let (table, update, patches) = match self {
+            Effect::UpdateTable { table, update } => (*table, update, None),
+            Effect::PatchTable { table, update, patches } => (*table, update, Some(patches)),
+            _ => return None,
+        };
+        let replaced = update.replaced.iter_mut().map(|(group, _)| group);
+        let deletions = update.deletions.iter_mut().map(|(group, _)| group);
+        let patches = patches.into_iter().flatten().map(|(group, _)| group);
+        Some((table, replaced.chain(deletions).chain(patches).collect()))
+    }
+
+    /// The versions that it names, and their tables.
+    pub(in crate::catalog) fn versions_mut(&mut self) -> Vec<(TableId, &mut Version)> {
+        match self {
+            Effect::SetMetadata { table, version, .. } => vec![(*table, version)],
+            Effect::RestoreTable { from, version, .. } | Effect::CopyTable { from, version: Some(version), .. } => {
+                vec![(*from, version)]
+            }
+            Effect::DeleteVersions { table, versions } => {
+                versions.iter_mut().map(|version| (*table, version)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Describes it, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Effect::OpenSession { .. } => "begins a session",
+            Effect::Nodes(_) => "changes nodes",
+            Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
+            Effect::CreateTable { .. } => "makes a table",
+            Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
+            Effect::ChangeTable { .. } | Effect::UpdateTable { .. } | Effect::PatchTable { .. } => {
+                "makes a version of a table"
+            }
+            Effect::RewriteTable { .. }
+            | Effect::ReorderTable { .. }
+            | Effect::MoveGroups { .. }
+            | Effect::MoveShared { .. }
+            | Effect::ShrinkGroups { .. } => "moves rows of a table",
+            Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
+            Effect::SetMetadata { .. } => "changes the metadata of a version",
+            Effect::Tell { .. } | Effect::CountChanged { .. } => "tells what a version did",
+            Effect::CopyTable { .. } => "copies a table",
+            Effect::AdoptTables { .. } => "makes tables as they are in another store",
+            Effect::MoveTable { .. } => "moves a table",
+            Effect::RestoreTable { .. } => "restores a version",
+            Effect::DeleteVersions { .. } => "deletes versions",
+            Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
+            Effect::UndropTable { .. } => "takes a table back",
+            Effect::Reclaimed { .. } => "deletes blocks",
+            Effect::PutSnapshot { .. } => "makes a snapshot",
+            Effect::DropSnapshot { .. } => "drops a snapshot",
+            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "makes or drops a projection",
+            Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",
+            Effect::WriteRows { .. } => "writes rows by key",
+            Effect::FreezeRows { .. } => "numbers a version",
+            Effect::FlushRows { .. } | Effect::FlushWithHistory { .. } => "turns rows in memory into row groups",
+            Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
+            Effect::OpenHold { .. } | Effect::Beat { .. } | Effect::EndHolds { .. } => "begins or ends a hold",
+            Effect::PutJob { .. } | Effect::ForgetJobs { .. } => "notes a job",
+        }
+    }
+
+    /// The tables that it is about, so that they can get their final numbers.
+    pub(in crate::catalog) fn tables_mut(&mut self) -> impl Iterator<Item = &mut TableId> {
+        let mut adopted: &mut [(TableId, Path, Adopted)] = &mut [];
+        let (one, other, many) = match self {
+            Effect::CreateTable { table, .. }
+            | Effect::ChangeTable { table, .. }
+            | Effect::RewriteTable { table, .. }
+            | Effect::ReorderTable { table, .. }
+            | Effect::DeleteVersions { table, .. }
+            | Effect::MoveGroups { table, .. }
+            | Effect::WriteRows { table, .. }
+            | Effect::FreezeRows { table }
+            | Effect::FlushRows { table, .. }
+            | Effect::FlushWithHistory { table, .. }
+            | Effect::DropTable { table }
+            | Effect::MoveTable { table, .. }
+            | Effect::UpdateTable { table, .. }
+            | Effect::PatchTable { table, .. }
+            | Effect::SetMetadata { table, .. }
+            | Effect::SetSchemas { table, .. }
+            | Effect::CountChanged { table, .. }
+            | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
+            Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
+                (Some(table), Some(from), [].iter_mut())
+            }
+            Effect::MoveShared { tables, .. }
+            | Effect::EraseRows { tables, .. }
+            | Effect::ShrinkGroups { tables, .. } => (None, None, tables.iter_mut()),
+            Effect::AdoptTables { tables } => {
+                adopted = tables;
+                (None, None, [].iter_mut())
+            }
+            _ => (None, None, [].iter_mut()),
+        };
+        one.into_iter().chain(other).chain(many).chain(adopted.iter_mut().map(|(table, ..)| table))
+    }
+}
+
+/// Effects that happen together or not at all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransactionRecord {
+    /// In order.
+    pub effects: Vec<Effect>,
+}
+
+/// Payloads smaller than this are not compressed: it would save little.
+const COMPRESSED_FROM: usize = 512;
+/// No compressed byte expands to more than this many.
+const EXPANSION_MAX: usize = 255;
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+
+impl TransactionRecord {
+    /// Encodes the transactions of one entry: a byte that says how, then postcard, compressed if that is shorter.
+    pub fn encode(transactions: &[TransactionRecord]) -> Result<Vec<u8>> {
+        let plain = postcard::to_extend(transactions, vec![PLAIN])
+            .map_err(|e| Error::invalid("a commit could not be encoded").with_source(e.to_string()))?;
+        if plain.len() < COMPRESSED_FROM {
+            return Ok(plain);
+        }
+        let content = &plain[1..];
+        let Ok(len) = u32::try_from(content.len()) else { return Ok(plain) };
+        let mut packed = vec![0; 5 + lz4_flex::block::get_maximum_output_size(content.len())];
+        packed[0] = LZ4;
+        packed[1..5].copy_from_slice(&len.to_le_bytes());
+        match lz4_flex::block::compress_into(content, &mut packed[5..]) {
+            Ok(bytes) if 5 + bytes < plain.len() => {
+                packed.truncate(5 + bytes);
+                Ok(packed)
+            }
+            _ => Ok(plain),
+        }
+    }
+
+    /// The maximum number of bytes that it takes in the log.
+    pub fn bytes(&self) -> u64 {
+        let counted = postcard::serialize_with_flavor(self, postcard::ser_flavors::Size::default());
+        counted.map_or(u64::MAX, |bytes| bytes as u64)
+    }
+
+    /// The effect that takes the most bytes.
+    pub fn largest(&self) -> Option<&Effect> {
+        let bytes = |effect: &&Effect| {
+            postcard::serialize_with_flavor(*effect, postcard::ser_flavors::Size::default()).unwrap_or(usize::MAX)
+        };
+        self.effects.iter().max_by_key(bytes)
+    }
+
+    /// The number of effects on nodes.
+    pub fn nodes(&self) -> usize {
+        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 0 };
+        self.effects.iter().map(nodes).sum()
+    }
+
+    /// Decodes an entry's payload.
+    pub fn decode(payload: &[u8]) -> Result<Vec<TransactionRecord>> {
+        let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("undecodable effects: {what}"));
+        match payload.split_first() {
+            Some((&PLAIN, plain)) => postcard::from_bytes(plain).map_err(|e| bad(&e)),
+            Some((&LZ4, packed)) => {
+                let (len, packed) = packed.split_first_chunk::<4>().ok_or_else(|| bad(&"no length"))?;
+                let len = u32::from_le_bytes(*len) as usize;
+                if len > packed.len().saturating_mul(EXPANSION_MAX) {
+                    return Err(bad(&"an impossible length"));
+                }
+                let plain = lz4_flex::block::decompress(packed, len).map_err(|e| bad(&e))?;
+                postcard::from_bytes(&plain).map_err(|e| bad(&e))
+            }
+            _ => Err(bad(&"unknown form")),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Format features: what builds of before do not know, and must refuse.
+
+use crate::catalog::Effect;
+use crate::table::StoredSchema;
+
+/// Format features that this build knows; an entry that needs another is refused.
+pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
+    | FEATURE_HOLDS
+    | FEATURE_COPIES
+    | FEATURE_CHANGES
+    | FEATURE_PURGE
+    | FEATURE_NOTES
+    | FEATURE_ADOPTED
+    | FEATURE_PATCHES
+    | FEATURE_CONSTRAINTS
+    | FEATURE_ORDER
+    | FEATURE_REORDER;
+/// Those that the tables of a catalog snapshot have too.
+pub const FEATURES_KEPT: u64 =
+    FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES | FEATURE_CONSTRAINTS | FEATURE_ORDER;
+/// The entry flushes rows with a history.
+pub const FEATURE_HISTORY: u64 = 1;
+/// The entry opens, renews or ends holds, or notes jobs.
+pub const FEATURE_HOLDS: u64 = 2;
+
+/// The entry copies, moves or restores tables, or moves row groups of several.
+pub const FEATURE_COPIES: u64 = 4;
+/// The entry changes the columns of a table and keeps its rows, or changes rows in place.
+pub const FEATURE_CHANGES: u64 = 8;
+/// The entry erases rows from all versions.
+pub const FEATURE_PURGE: u64 = 16;
+/// The entry notes something of versions: their writer's metadata, or what it said.
+pub const FEATURE_NOTES: u64 = 32;
+/// The entry makes tables as they are in another store.
+pub const FEATURE_ADOPTED: u64 = 64;
+/// The entry makes patches on row groups.
+pub const FEATURE_PATCHES: u64 = 128;
+/// The entry puts constraints on tables.
+pub const FEATURE_CONSTRAINTS: u64 = 256;
+/// The entry renames columns that a table is ordered by.
+pub const FEATURE_ORDER: u64 = 512;
+/// The entry puts row groups into another order.
+pub const FEATURE_REORDER: u64 = 1024;
+
+/// What a reader of a schema must know.
+fn of_schema(schema: &StoredSchema) -> u64 {
+    let constraints = if schema.is_constrained() { FEATURE_CONSTRAINTS } else { 0 };
+    constraints | if schema.renames_order() { FEATURE_ORDER } else { 0 }
+}
+
+impl Effect {
+    /// The format features that a reader must know.
+    pub fn features(&self) -> u64 {
+        match self {
+            Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
+            Effect::OpenHold { .. }
+            | Effect::Beat { .. }
+            | Effect::EndHolds { .. }
+            | Effect::PutJob { .. }
+            | Effect::ForgetJobs { .. } => FEATURE_HOLDS,
+            Effect::CopyTable { .. }
+            | Effect::MoveTable { .. }
+            | Effect::RestoreTable { .. }
+            | Effect::MoveShared { .. } => FEATURE_COPIES,
+            Effect::ChangeTable { change, .. } => {
+                let changes = if change.needs_feature() { FEATURE_CHANGES } else { 0 };
+                changes | change.schema.as_ref().map_or(0, of_schema)
+            }
+            Effect::UpdateTable { .. } => FEATURE_CHANGES,
+            Effect::ReorderTable { .. } => FEATURE_REORDER,
+            Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
+            Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
+            Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
+            // Their row groups may have any mix of schemas.
+            Effect::AdoptTables { tables } => {
+                let patched = tables.iter().any(|(.., table)| table.has_patches());
+                let schemas = tables.iter().flat_map(|(.., table)| table.schemas());
+                FEATURE_ADOPTED
+                    | FEATURE_COPIES
+                    | FEATURE_CHANGES
+                    | if patched { FEATURE_PATCHES } else { 0 }
+                    | schemas.fold(0, |features, schema| features | of_schema(schema))
+            }
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What happens to a store: effects and what they did, transactions being built, and what these depend on.
+
+pub(super) mod changes;
+pub(super) mod draft;
+pub(super) mod effect;
+pub(super) mod events;
+pub(super) mod features;
+pub(super) mod footprint;
+pub(super) mod node_effects;

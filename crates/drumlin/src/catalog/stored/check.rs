@@ -1,0 +1,115 @@
+//! Checks that a state read from storage is consistent. Checksums find damage; this finds forged data, so that no later
+//! code needs to guard against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::{BlockId, Error, Result, SessionId, TableId};
+use crate::catalog::{Inline, Ledger, State, Totals};
+
+/// How many tables are decoded to check a store when it is opened.
+const CHECKED_MAX: u64 = 4096;
+
+impl State {
+    /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups); but of more than `CHECKED_MAX` tables
+    /// only what is decoded anyway is looked at: each of the others is checked by itself when it is decoded.
+    pub fn check(&self) -> Result<()> {
+        match self.totals().tables <= CHECKED_MAX {
+            true => self.check_all(),
+            false => self.check_tree(None),
+        }
+    }
+
+    /// The same, of all tables.
+    pub fn check_all(&self) -> Result<()> {
+        let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
+        let mut ledger = Ledger::default();
+        for (block, used) in self.ledger.blocks() {
+            ledger.add_block(*block, used.bytes)?;
+        }
+        let mut named = BTreeMap::new();
+        let (mut ids, mut pins) = (BTreeSet::new(), BTreeMap::new());
+        let (mut totals, mut history_bytes) = (Totals::default(), 0);
+        for table in self.tables() {
+            let table = table?;
+            if table.id >= self.next_table() {
+                return bad(format!("table {} has an impossible number", table.id));
+            }
+            table.check()?;
+            ids.insert(table.id);
+            totals.add(&table);
+            if !self.trash.contains_key(&table.id) {
+                history_bytes += table.history_bytes(self.path_of(table.id).is_some());
+            }
+            pins.extend(table.pins.iter().map(|(version, pin)| ((table.id, *version), pin.holds)));
+            for address in table.addresses() {
+                if *named.entry(*address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
+                    ledger.add(address)?;
+                } else {
+                    ledger.share(address);
+                }
+            }
+        }
+        let known = |(block, inline): (&BlockId, &Inline)| {
+            self.ledger.blocks.get(block).is_some_and(|used| used.bytes == inline.0.len() as u64)
+        };
+        if !self.ledger.inline().all(known) {
+            return bad("a block held in memory is not in use, or has another size".into());
+        }
+        if !self.ledger.same_use(&ledger) {
+            return bad("the use of blocks does not match the tables".into());
+        }
+        let mut held: BTreeMap<(TableId, crate::base::Version), u32> = BTreeMap::new();
+        for (name, snapshot) in &self.snapshots {
+            for pin in snapshot.pins.values() {
+                *held.entry(*pin).or_insert(0) += 1;
+                if !pins.contains_key(pin) {
+                    return bad(format!("snapshot '{name}' holds a version that does not exist"));
+                }
+            }
+        }
+        if totals != self.totals() || history_bytes != self.history_bytes()? {
+            return bad("the tables are not as many, or as large, as their pages say".into());
+        }
+        if pins != held {
+            return bad("the versions held do not match the snapshots".into());
+        }
+        let impossible = |hold: &SessionId| *hold > self.sessions.last || self.sessions.is_open(*hold);
+        if let Some(hold) = self.holds.open.keys().find(|hold| impossible(hold)) {
+            return bad(format!("hold {hold} has an impossible number"));
+        }
+        self.check_tree(Some(&ids))
+    }
+
+    /// Checks the tree, and that tables of it and of the trash are among those with `ids`, if these are known.
+    fn check_tree(&self, ids: Option<&BTreeSet<TableId>>) -> Result<()> {
+        let is_missing = |id: TableId| ids.is_some_and(|ids| !ids.contains(&id));
+        let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
+        let mut tables = 0;
+        let mut stray = None;
+        self.tree.each(|path, node| {
+            if let Some(id) = node.table() {
+                tables += 1;
+                let linked = self.path_of(id).is_some_and(|known| known.as_str() == path);
+                if !linked || is_missing(id) || self.trash.contains_key(&id) {
+                    stray = Some(format!("'{path}' holds table {id}, which does not exist"));
+                }
+            }
+        });
+        if let Some(stray) = stray {
+            return bad(stray);
+        }
+        if tables != self.linked() {
+            return bad("tables have paths that the tree does not have".into());
+        }
+        match self.trash.keys().find(|id| is_missing(**id)) {
+            Some(id) => bad(format!("table {id} in the trash does not exist")),
+            None => self.check_definitions(),
+        }
+    }
+
+    fn check_definitions(&self) -> Result<()> {
+        let bad = |e: Error| Error::corrupt(format!("catalog: {}", e.message()));
+        self.views().iter().try_for_each(|(_, view)| view.rule().check()).map_err(bad)?;
+        self.triggers.values().try_for_each(|trigger| trigger.filter.check()).map_err(bad)
+    }
+}

@@ -1,0 +1,41 @@
+//! Life conditions: a node lives only while its conditions hold.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Error, Result, json_text};
+use crate::catalog::{Condition, Path};
+
+/// What must hold for a node to live: each condition, for the node at the condition's path.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Keep {
+    /// In any order. A condition on the node itself is not checked before the node changes again.
+    pub conditions: Vec<(Path, Condition)>,
+}
+
+impl Keep {
+    /// From paths and conditions as given by the caller.
+    pub fn new(conditions: &[(String, Condition)]) -> Result<Self> {
+        let conditions = conditions.iter().map(|(path, condition)| Ok((Path::new(path)?, condition.clone())));
+        let keep = Keep { conditions: conditions.collect::<Result<_>>()? };
+        keep.check()?;
+        json_text::check(&keep, "a life condition")?;
+        Ok(keep)
+    }
+
+    /// Fails if a condition is not valid.
+    pub fn check(&self) -> Result<()> {
+        self.conditions.iter().try_for_each(|(_, condition)| condition.check())
+    }
+
+    /// The stored form: JSON text, whose decoder limits nesting.
+    pub(in crate::catalog) fn encode(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|e| Error::invalid("a life condition could not be encoded").with_source(e))
+    }
+
+    pub(in crate::catalog) fn decode(bytes: &[u8]) -> Result<Self> {
+        let keep: Keep =
+            serde_json::from_slice(bytes).map_err(|e| Error::corrupt(format!("a life condition is damaged: {e}")))?;
+        keep.check().map_err(|e| Error::corrupt(e.message()))?;
+        Ok(keep)
+    }
+}

@@ -1,0 +1,242 @@
+//! Decodes some rows of a segment where that is cheaper than decoding all of it: numbers and texts whose encodings allow
+//! random access.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BinaryBuilder, StringArray, UInt32Array, make_array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, UInt32Type};
+use bytes::Bytes;
+use vortex_array::arrays::PrimitiveArray;
+use vortex_array::dtype::{DType, PType};
+use vortex_array::{ArrayRef as VortexRef, IntoArray};
+use vortex_arrow::to_null_buffer;
+
+use super::export::export;
+use super::form::Form;
+use super::select::take_rows;
+use super::types::plain_type;
+use crate::base::{Error, Result};
+use crate::segment::encode::codec::{Codec, refused};
+use crate::segment::forms::bits::read_nulls;
+use crate::segment::forms::dictionary::read_count;
+use crate::segment::forms::tag::{NULLS, Tag};
+use crate::segment::forms::text::{key_type, only_nulls};
+use crate::segment::forms::tree;
+use crate::segment::forms::wire::Reader;
+use crate::segment::forms::words::{Words, machine_type};
+use crate::segment::{decode, guarded, read_column};
+
+/// Rows are picked individually if fewer than one in this many is wanted.
+const SHARE: usize = 16;
+/// Rows this close together are decoded with all rows between them.
+const SPAN: usize = 4096;
+
+/// Decodes the rows `picked`, ascending, of a column of `rows` rows. See [`decode`].
+pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
+    if picked.last().is_some_and(|last| *last as usize >= rows) {
+        return Err(Error::invalid(format!("a row past the end of {rows}")));
+    }
+    if !picked.is_empty() && picked.len() * SHARE < rows {
+        let some = guarded(bytes.clone(), rows, data_type, |input| pick(input, rows, data_type, picked))?;
+        if let Some(some) = some {
+            return Ok(some);
+        }
+    }
+    let all = decode(bytes, rows, data_type, Form::Exact)?;
+    take_rows(&all, &UInt32Array::from(picked.to_vec()))
+}
+
+/// The rows, if the encoding allows random access; else nothing is read.
+fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<Option<ArrayRef>> {
+    let codec = Codec::get();
+    let byte = input.peek()?;
+    let nullable = byte & NULLS != 0;
+    let plain = plain_type(data_type);
+    match (Tag::of(byte)?, machine_type(data_type), plain) {
+        (Tag::Vortex, Some(ptype), _) => {
+            input.u8()?;
+            let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
+            numbers(codec, &array, ptype, data_type, picked).map(Some)
+        }
+        (Tag::Vortex, _, Some(plain)) => {
+            input.u8()?;
+            let dtype = match plain {
+                DataType::Utf8 => DType::Utf8(nullable.into()),
+                _ => DType::Binary(nullable.into()),
+            };
+            let array = take_from(&tree::read(codec, input, &dtype, rows)?, picked)?;
+            export(codec, array, data_type, &mut codec.context()).map(Some)
+        }
+        (Tag::Dictionary, _, Some(plain)) => {
+            input.u8()?;
+            into_text(of_dictionary(input, rows, &plain, picked)?, data_type).map(Some)
+        }
+        (Tag::Plain, None, Some(plain)) => {
+            input.u8()?;
+            into_text(of_plain_text(input, rows, nullable, &plain, picked)?, data_type).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn into_text(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type { Ok(array) } else { Ok(cast(&array, data_type)?) }
+}
+
+/// Texts stored as a dictionary: of its keys those of the rows, and of its values those of these keys. The tag was read.
+fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u32]) -> Result<ArrayRef> {
+    let count = read_count(input)?;
+    if count == 0 {
+        let all = only_nulls(input, rows, plain, plain, read_column)?;
+        return take_rows(&all, &UInt32Array::from(picked.to_vec()));
+    }
+    let (key, ptype) = key_type(count);
+    let byte = input.peek()?;
+    let keys = if Tag::of(byte)? == Tag::Vortex {
+        input.u8()?;
+        let codec = Codec::get();
+        let nullable = byte & NULLS != 0;
+        let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
+        numbers(codec, &array, ptype, &key, picked)?
+    } else {
+        let all = make_array(Words::read(input, rows, ptype)?.into_array(rows, &key)?);
+        take_rows(&all, &UInt32Array::from(picked.to_vec()))?
+    };
+    let keys = cast(&keys, &DataType::UInt32)?;
+    let keys = keys.as_primitive::<UInt32Type>();
+    let mut wanted: Vec<u32> = keys.iter().flatten().collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    if let Some(last) = wanted.last().filter(|last| **last as usize >= count) {
+        return Err(Error::corrupt(format!("key {last} of a dictionary of {count} values")));
+    }
+    if !wanted.is_empty()
+        && wanted.len() * SHARE < count
+        && let Some(values) = pick(input, count, plain, &wanted)?
+    {
+        let place = |key: u32| wanted.binary_search(&key).expect("one of those wanted") as u32;
+        return take_rows(&values, &keys.iter().map(|key| key.map(place)).collect::<UInt32Array>());
+    }
+    take_rows(&read_column(input, count, plain, Form::Exact)?, keys)
+}
+
+/// Texts stored one after the other. The tag was read.
+fn of_plain_text(
+    input: &mut Reader,
+    rows: usize,
+    nullable: bool,
+    plain: &DataType,
+    picked: &[u32],
+) -> Result<ArrayRef> {
+    let nulls = read_nulls(input, rows, nullable)?;
+    let lengths = Words::read(input, rows, PType::U32)?;
+    let all = input.count()?;
+    let bytes = input.buffer(all)?;
+    let mut texts = BinaryBuilder::with_capacity(picked.len(), 0);
+    let mut left = picked.iter().peekable();
+    let mut end = 0_u64;
+    for (row, length) in (0_u32..).zip(lengths.typed::<u32>()) {
+        let start = end;
+        end += u64::from(*length);
+        if left.next_if_eq(&&row).is_some() {
+            let text = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+            let text = text.and_then(|(start, end)| bytes.get(start..end));
+            let valid = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row as usize));
+            texts.append_option(text.filter(|_| valid));
+        }
+    }
+    if end != all as u64 {
+        return Err(Error::corrupt(format!("lengths add up to {end} bytes where {all} are")));
+    }
+    let texts = texts.finish();
+    Ok(match plain {
+        DataType::Utf8 => Arc::new(StringArray::try_from_binary(texts)?),
+        _ => Arc::new(texts),
+    })
+}
+
+fn take_from(array: &VortexRef, picked: &[u32]) -> Result<VortexRef> {
+    let (first, last) = (picked[0] as usize, picked[picked.len() - 1] as usize);
+    let near = last - first < SPAN;
+    let (array, from) = match near {
+        true => (array.slice(first..last + 1).map_err(refused)?, first as u32),
+        false => (array.clone(), 0),
+    };
+    if near && last - first + 1 == picked.len() {
+        return Ok(array);
+    }
+    let places = PrimitiveArray::from_iter(picked.iter().map(|row| u64::from(row - from)));
+    array.take(places.into_array()).map_err(refused)
+}
+
+fn numbers(codec: &Codec, array: &VortexRef, ptype: PType, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
+    let mut context = codec.context();
+    let array = take_from(array, picked)?.execute::<PrimitiveArray>(&mut context).map_err(refused)?;
+    let validity = array.as_ref().validity().map_err(refused)?;
+    let nulls = validity.execute_mask(picked.len(), &mut context).map_err(refused)?;
+    let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
+    if values.len() != picked.len() * ptype.byte_width() {
+        return Err(Error::corrupt(format!("{} bytes for {} values of {ptype}", values.len(), picked.len())));
+    }
+    let words = Words { ptype, values, nulls: to_null_buffer(nulls) };
+    Ok(make_array(words.into_array(picked.len(), data_type)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{
+        Array, BinaryViewArray, Float64Array, Int64Array, LargeStringArray, StringViewArray, TimestampSecondArray,
+    };
+    use arrow::compute::take;
+
+    use super::*;
+    use crate::segment::encode;
+
+    #[test]
+    fn picked_rows_are_those_of_the_whole() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        let n = 20_000_i64;
+        let null = |i: i64, every: i64| every == 0 || i % every != 0;
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut noise = |length: usize| (0..length).map(|_| random.alphanumeric()).collect::<String>();
+        let text = |i: i64| format!("some words, the {}th of them, {}", i % 3001, i * i % 9973);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| i * 7919 % 100_003))),
+            Arc::new(Int64Array::from_iter((0..n).map(|i| null(i, 7).then_some(i * 7919 % 100_003)))),
+            Arc::new(Int64Array::from_iter_values(0..n)),
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| i / 500))),
+            Arc::new(Float64Array::from_iter((0..n).map(|i| null(i, 11).then_some(i as f64 / 100.0)))),
+            Arc::new(TimestampSecondArray::from_iter_values((0..n).map(|i| i * 60))),
+            Arc::new(StringArray::from_iter((0..n).map(|i| null(i, 5).then(|| text(i))))),
+            Arc::new(StringArray::from_iter((0..n).map(|i| Some(format!("few {}", i % 9))))),
+            Arc::new(StringArray::from_iter((0..n).map(|i| null(i, 3).then(|| format!("a {}", i * 31 % 977))))),
+            Arc::new(LargeStringArray::from_iter((0..n).map(|i| null(i, 4).then(|| format!("{}", i * 31 % 5003))))),
+            Arc::new(StringViewArray::from_iter_values((0..n).map(|i| format!("value {}", i * 31 % 400)))),
+            Arc::new(StringArray::from_iter_values((0..n).map(|_| noise(16)))),
+            Arc::new(BinaryViewArray::from_iter((0..n).map(|i| null(i, 6).then(|| noise(9))))),
+        ];
+        let tags = columns.iter().map(|column| Tag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
+        for tag in [Tag::Plain, Tag::Vortex, Tag::Dictionary] {
+            assert!(tags[6..].contains(&tag), "no text is stored as {tag:?}: {tags:?}");
+        }
+        for column in columns {
+            let bytes = Bytes::from(encode(&column).unwrap().bytes);
+            for round in 0..40 {
+                let first = rng.u32(0..n as u32);
+                let mut picked: Vec<u32> = match round % 4 {
+                    0 => (0..rng.usize(1..60)).map(|_| rng.u32(0..n as u32)).collect(),
+                    1 => (first..(first + 100).min(n as u32)).collect(),
+                    2 => (first..(first + 2000).min(n as u32)).step_by(13).collect(),
+                    _ => (0..n as u32).step_by(rng.usize(1..40)).collect(),
+                };
+                picked.sort_unstable();
+                picked.dedup();
+                let found = decode_rows(bytes.clone(), n as usize, column.data_type(), &picked).unwrap();
+                let expected = take(&column, &UInt32Array::from(picked), None).unwrap();
+                assert_eq!(&found, &expected, "{}", column.data_type());
+            }
+            assert!(decode_rows(bytes, n as usize, column.data_type(), &[n as u32]).is_err());
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Values of one machine type, without their meaning in Arrow: every fixed-width column consists of them.
+//!
+//! Invariant: the value under a null is never stored. It is replaced by the value before it, which keeps value ranges
+//! narrow and runs long, and makes the bytes depend only on the column's logical content.
+//!
+//! ```text
+//! words   = NULL                         all null
+//!         | VORTEX [+NULLS]  tree        see tree.rs; nulls are inside
+//!         | PLAIN  [+NULLS]  bitmap      if NULLS: one bit per row, 1 = valid, low bits first
+//!                            plain       see plain.rs
+//! ```
+//! All numbers are little-endian.
+
+use arrow::array::ArrayData;
+use arrow::buffer::{Buffer, NullBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
+use vortex_alp::{ALP, ALPArrayExt};
+use vortex_array::IntoArray;
+use vortex_array::arrays::PrimitiveArray;
+use vortex_array::dtype::{DType, PType};
+use vortex_arrow::{nulls as validity_of, to_null_buffer};
+use vortex_buffer::{Alignment, ByteBuffer};
+
+use super::bits::{packed, read_nulls, write_nulls};
+use super::plain::Plain;
+use super::tag::{NULLS, Tag};
+use super::tree;
+use super::tree::Tree;
+use super::wire::{Reader, Writer};
+use crate::base::{Error, Result};
+use crate::segment::encode::codec::{Codec, refused};
+use crate::segment::encode::scheme::{Compression, Search};
+
+/// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.
+pub(in crate::segment) const PLAIN_MAX: usize = 48;
+
+/// The same where not every byte counts: trying Vortex takes longer than writing, and reading, as many bytes.
+const PLAIN_ENOUGH: usize = 256;
+
+/// From this many rows on, Vortex is assumed to beat the narrowed plain form.
+const NARROW_ROWS_MAX: usize = 4096;
+
+/// Values of a machine type, some of them null.
+#[derive(Clone)]
+pub(in crate::segment) struct Words {
+    pub(in crate::segment) ptype: PType,
+    /// Exactly the bytes of the values, aligned for the type.
+    pub(in crate::segment) values: Buffer,
+    /// `None` if no value is null.
+    pub(in crate::segment) nulls: Option<NullBuffer>,
+}
+
+/// The machine type behind an Arrow type; `None` if its values are not single numbers.
+pub(in crate::segment) fn machine_type(data_type: &DataType) -> Option<PType> {
+    Some(match data_type {
+        DataType::Int8 => PType::I8,
+        DataType::Int16 => PType::I16,
+        DataType::Int32 | DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => PType::I32,
+        DataType::Interval(IntervalUnit::YearMonth) => PType::I32,
+        DataType::Int64 | DataType::Date64 | DataType::Time64(_) | DataType::Decimal64(..) => PType::I64,
+        DataType::Timestamp(..) | DataType::Duration(_) => PType::I64,
+        DataType::UInt8 => PType::U8,
+        DataType::UInt16 => PType::U16,
+        DataType::UInt32 => PType::U32,
+        DataType::UInt64 => PType::U64,
+        DataType::Float16 => PType::F16,
+        DataType::Float32 => PType::F32,
+        DataType::Float64 => PType::F64,
+        _ => return None,
+    })
+}
+
+impl Words {
+    /// The words of a fixed-width array.
+    pub(in crate::segment) fn of(array: &ArrayData, ptype: PType) -> Self {
+        let width = ptype.byte_width();
+        let values = array.buffers()[0].slice_with_length(array.offset() * width, array.len() * width);
+        // Arrow promises alignment, but buffers that came through the C interface may violate it.
+        let aligned = values.as_ptr().align_offset(width) == 0;
+        let values = if aligned { values } else { Buffer::from_slice_ref(values.as_slice()) };
+        Self { ptype, values, nulls: array.nulls().cloned() }
+    }
+
+    /// Words of native values.
+    pub(in crate::segment) fn new<T: ArrowNativeType>(ptype: PType, values: Vec<T>, nulls: Option<NullBuffer>) -> Self {
+        Self { ptype, values: Buffer::from_vec(values), nulls }
+    }
+
+    pub(in crate::segment) fn rows(&self) -> usize {
+        self.values.len() / self.ptype.byte_width()
+    }
+
+    /// The values as numbers of type `T`, which must be as wide as the words.
+    pub(in crate::segment) fn typed<T: ArrowNativeType>(&self) -> &[T] {
+        self.values.typed_data()
+    }
+
+    /// Reinterprets the values as `data_type`, which must be as wide as the words.
+    pub(in crate::segment) fn into_array(self, rows: usize, data_type: &DataType) -> Result<ArrayData> {
+        let array = ArrayData::builder(data_type.clone()).len(rows).add_buffer(self.values).nulls(self.nulls);
+        array.align_buffers(true).build().map_err(|e| Error::corrupt("values do not fit their type").with_source(e))
+    }
+
+    /// Replaces the value under a null by the value before it, or by the first value.
+    fn without_garbage(mut self) -> Self {
+        self.nulls = self.nulls.filter(|nulls| nulls.null_count() > 0);
+        if let Some(nulls) = &self.nulls {
+            let values = match self.ptype.byte_width() {
+                1 => filled::<1>(&self.values, nulls),
+                2 => filled::<2>(&self.values, nulls),
+                4 => filled::<4>(&self.values, nulls),
+                _ => filled::<8>(&self.values, nulls),
+            };
+            self.values = Buffer::from_slice_ref(values);
+        }
+        self
+    }
+
+    /// Chooses the smaller form; of floats, one that is much smaller, unless they are to be small.
+    pub(in crate::segment) fn prepare(self, search: Search) -> Prepared {
+        let words = self.without_garbage();
+        let rows = words.rows();
+        if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
+            return Prepared::Null;
+        }
+        let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
+        let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
+        let plain_max = if search.compression == Compression::Small { PLAIN_MAX } else { PLAIN_ENOUGH };
+        if plain_size > plain_max
+            && let Some(tree) = words.compress(search)
+            && tree.size() < words.worth(plain_size, search.compression)
+        {
+            return Prepared::Vortex(tree, words.nulls.is_some());
+        }
+        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
+    }
+
+    /// The size from which on an encoded form is not worth it, where the plain one takes `plain`.
+    fn worth(&self, plain: usize, compression: Compression) -> usize {
+        let plain = plain + self.nulls.as_ref().map_or(0, |_| self.rows().div_ceil(8));
+        match compression {
+            Compression::Balanced | Compression::Fast if self.ptype.is_float() => plain / 5 * 4,
+            _ => plain,
+        }
+    }
+
+    fn compress(&self, search: Search) -> Option<Tree> {
+        let codec = Codec::get();
+        let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
+        let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
+        let validity = validity_of(self.nulls.as_ref().map(packed).as_ref(), self.nulls.is_some()).ok()?;
+        let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
+        Tree::compress(codec, &array, search)
+    }
+
+    /// Writes the smaller form.
+    pub(in crate::segment) fn write(self, out: &mut Writer) {
+        self.prepare(out.search()).write(out);
+    }
+
+    /// Reads `rows` words of `ptype`.
+    pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: PType) -> Result<Self> {
+        let byte = input.u8()?;
+        let nullable = byte & NULLS != 0;
+        match Tag::of(byte)? {
+            Tag::Null => Ok(Self {
+                ptype,
+                values: zeroed(rows, ptype.byte_width())?,
+                nulls: (rows > 0).then(|| NullBuffer::new_null(rows)),
+            }),
+            Tag::Plain => {
+                let nulls = read_nulls(input, rows, nullable)?;
+                Ok(Self { ptype, values: Plain::read(input, rows, ptype)?, nulls })
+            }
+            Tag::Vortex => {
+                let codec = Codec::get();
+                let dtype = DType::Primitive(ptype, nullable.into());
+                let array = tree::read(codec, input, &dtype, rows)?;
+                if let Some(floats) = array.as_opt::<ALP>() {
+                    input.found.exponents = Some(floats.exponents());
+                }
+                let mut context = codec.context();
+                let array = array.execute::<PrimitiveArray>(&mut context).map_err(refused)?;
+                let validity = array.as_ref().validity().map_err(refused)?;
+                let nulls = validity.execute_mask(rows, &mut context).map_err(refused)?;
+                let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
+                if values.len() != rows * ptype.byte_width() {
+                    return Err(Error::corrupt(format!("{} bytes for {rows} values of {ptype}", values.len())));
+                }
+                Ok(Self { ptype, values, nulls: to_null_buffer(nulls) })
+            }
+            tag => Err(Error::corrupt(format!("values of {ptype} cannot be stored as {tag:?}"))),
+        }
+    }
+}
+
+/// Zeroes for `rows` values of `width` bytes.
+pub(in crate::segment) fn zeroed(rows: usize, width: usize) -> Result<Buffer> {
+    let bytes = rows.checked_mul(width).filter(|bytes| *bytes < isize::MAX as usize);
+    let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{rows} rows of {width} bytes are too many")))?;
+    Ok(Buffer::from_vec(vec![0_u128; bytes.div_ceil(16)]).slice_with_length(0, bytes))
+}
+
+fn filled<const WIDTH: usize>(values: &[u8], nulls: &NullBuffer) -> Vec<u8> {
+    let mut bytes = values.to_vec();
+    let (slots, _) = bytes.as_chunks_mut::<WIDTH>();
+    let mut last = nulls.valid_indices().next().map_or([0; WIDTH], |first| slots[first]);
+    for (slot, valid) in slots.iter_mut().zip(nulls.iter()) {
+        if valid {
+            last = *slot;
+        } else {
+            *slot = last;
+        }
+    }
+    bytes
+}
+
+/// The form chosen for some words.
+pub(in crate::segment) enum Prepared {
+    Null,
+    Plain(Plain, Option<NullBuffer>),
+    Vortex(Tree, bool),
+}
+
+impl Prepared {
+    /// Its size in bytes, without padding.
+    pub(in crate::segment) fn size(&self) -> usize {
+        match self {
+            Self::Null => 1,
+            Self::Plain(plain, nulls) => 1 + plain.size() + nulls.as_ref().map_or(0, |nulls| nulls.len().div_ceil(8)),
+            Self::Vortex(tree, _) => 1 + tree.size(),
+        }
+    }
+
+    pub(in crate::segment) fn write(&self, out: &mut Writer) {
+        match self {
+            Self::Null => out.u8(Tag::Null as u8),
+            Self::Plain(plain, nulls) => {
+                Tag::Plain.write(out, nulls.is_some());
+                write_nulls(out, nulls.as_ref());
+                plain.write(out);
+            }
+            Self::Vortex(tree, nullable) => {
+                Tag::Vortex.write(out, *nullable);
+                tree.write(out);
+            }
+        }
+    }
+}
