@@ -14,6 +14,7 @@
 mod page;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use imbl::OrdMap;
@@ -53,6 +54,12 @@ pub struct Totals {
     pub versions: u64,
     /// Their row groups.
     pub groups: u64,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tables with {} versions and {} row groups", self.tables, self.versions, self.groups)
+    }
 }
 
 impl Totals {

@@ -207,6 +207,8 @@ fn parse(text: &str) -> RustFile {
             }
             "{" => depth += 1,
             "}" => depth -= 1,
+            // Who sees an item is not what it uses.
+            "in" if before == "(" => at += tokens[at..].iter().take_while(|token| **token != ")").count(),
             "impl" if depth == 0 => composes = true,
             "fn" if depth == 1 && composes => {
                 file.methods.extend(has_receiver(&tokens[at..]).then(|| after.to_owned()));

@@ -67,8 +67,12 @@ impl State {
                 }
             }
         }
-        if totals != self.totals() || history_bytes != self.history_bytes()? {
-            return bad("the tables are not as many, or as large, as their pages say".into());
+        if totals != self.totals() {
+            return bad(format!("there are {totals}, but {} according to their pages", self.totals()));
+        }
+        let said = self.history_bytes()?;
+        if history_bytes != said {
+            return bad(format!("older versions take {history_bytes} bytes, but {said} according to their pages"));
         }
         if pins != held {
             return bad("the versions held do not match the snapshots".into());

@@ -4,7 +4,7 @@
 use arrow::compute::{concat, filter};
 
 use super::*;
-use crate::segment::encode::rewrite;
+use crate::segment::forms::{text, wire};
 
 /// The rows that `mask` says. Arrow's own filter counts values of no bytes by their bytes.
 fn kept_of(piece: &ArrayRef, mask: &BooleanArray) -> ArrayRef {
