@@ -271,7 +271,7 @@ def test_a_folder_that_is_not_there_is_named(folder: str, tmp_path: Path) -> Non
         assert "tmp" not in told.stderr.replace(str(tmp_path), ""), told.stderr
     with drumlin.open(folder, inline_bytes=0) as store:
         shutil.rmtree(folder)
-        with pytest.raises(drumlin.Error, match="another history lies here") as caught:
+        with pytest.raises(drumlin.Error, match="the store here has another history") as caught:
             store.write("u", {"n": list(range(10))})
         assert ".tmp" not in str(caught.value)
 
@@ -450,7 +450,7 @@ def test_a_handle_writes_nothing_into_a_store_made_in_its_place(tmp_path: Path) 
         with drumlin.open(str(folder)) as other:
             other.tree.put("b", 1)
         before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-        with pytest.raises(drumlin.Error, match="another history lies here"):
+        with pytest.raises(drumlin.Error, match="the store here has another history"):
             store.tree.put("a", 3)
         assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
     with drumlin.open(str(folder)) as other:

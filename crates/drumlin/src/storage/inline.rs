@@ -228,7 +228,7 @@ mod tests {
         let storage = InlineStorage::new(below.clone());
         let name = "blocks/1/0.blk".to_owned();
         storage.put(&name, &[Bytes::from_static(b"there")], WriteMode::Once).unwrap();
-        storage.seal("another history lies here");
+        storage.seal("the store here has another history");
         let closed = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), crate::ErrorKind::Closed);
         closed(storage.get(&name).map(drop));
         closed(storage.get_ranges_of(&[(name.clone(), Vec::from([0..1, 2..3]))]).remove(0).map(drop));
