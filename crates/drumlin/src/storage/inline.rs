@@ -125,7 +125,7 @@ impl Storage for InlineStorage {
             let fits = range.start <= range.end && range.end <= bytes.len() as u64;
             let (end, from) = (bytes.len(), range.start..range.end);
             fits.then(|| bytes.slice(from.start as usize..from.end as usize)).ok_or_else(|| {
-                Error::corrupt(format!("{name}: ends at {end}, expected bytes {}..{}", range.start, range.end))
+                Error::corrupt(format!("{name}: it has {end} bytes, expected bytes {} to {}", range.start, range.end))
             })
         };
         ranges.iter().map(part).collect()
