@@ -99,7 +99,7 @@ def test_columns_are_computed() -> None:
         table.add_columns({"x": col("n") + 1})
     with pytest.raises(drumlin.InvalidArgument, match="no column m"):
         table.add_columns({"x": (pa.int64(), col("m") + 1)})
-    with pytest.raises(drumlin.InvalidArgument, match="is no value of type Int8"):
+    with pytest.raises(drumlin.InvalidArgument, match="is not a valid int8"):
         table.add_columns({"x": (pa.int8(), col("n") * 10)})
     assert len(table.versions()) == 3
     with store.transaction() as tx:

@@ -196,7 +196,7 @@ def test_a_key_is_not_called_a_sort_column(store: drumlin.Store) -> None:
 )
 def test_a_text_in_double_quotes_is_told(store: drumlin.Store, where: str) -> None:
     store.write("t", {"s": ["x"]})
-    with pytest.raises(drumlin.InvalidArgument, match="a text takes single quotes: 'x'"):
+    with pytest.raises(drumlin.InvalidArgument, match="a string needs single quotes: 'x'"):
         store.read("t", where=where).to_arrow()
 
 

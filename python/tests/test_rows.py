@@ -93,7 +93,7 @@ def test_limit_and_tail_are_not_both_given(filled: drumlin.Store) -> None:
         ("n >", "cannot parse filter `n >`"),
         ("n = 'x'", "expected a number"),
         ("", "cannot parse"),
-        (col("s") > 1, "expected a text"),
+        (col("s") > 1, "expected a string"),
     ],
     ids=str,
 )

@@ -77,8 +77,8 @@ def test_wrong_updates_say_what_is_wrong() -> None:
         (lambda: table.update({"k": 2}), drumlin.InvalidArgument, "'k' is one that the table is sorted by"),
         (lambda: table.update({"s": "Ada"}), drumlin.InvalidArgument, "Ada"),
         (lambda: table.update({"n": 2.5}), drumlin.InvalidArgument, "decimal places"),
-        (lambda: table.update({"n": "n * 1e30"}), drumlin.InvalidArgument, "no value of type Int64"),
-        (lambda: table.update({"n": b"x"}), drumlin.InvalidArgument, "no value of type Int64"),
+        (lambda: table.update({"n": "n * 1e30"}), drumlin.InvalidArgument, "is not a valid int64"),
+        (lambda: table.update({"n": b"x"}), drumlin.InvalidArgument, "is not a valid int64"),
         (lambda: table.update({"zz": 1}), drumlin.InvalidArgument, "'zz' does not exist"),
         (lambda: table.update({}), drumlin.InvalidArgument, "no column is set"),
         (lambda: table.update("n = 1"), TypeError, "set is a dict"),  # type: ignore[arg-type]
