@@ -208,7 +208,7 @@ def test_times_as_text_and_times_too_old(store: drumlin.Store) -> None:
             store.read("t", as_of=text)
     for old in (before - dt.timedelta(days=1), dt.datetime(1601, 1, 1), dt.datetime(1, 1, 1)):
         for call in (store.table("t").read, store.table("t").schema):
-            with pytest.raises(drumlin.NotFound, match=r"'t'.*oldest, 0, was made at 20"):
+            with pytest.raises(drumlin.NotFound, match=r"'t'.*oldest version, 0, was made at 20"):
                 call(as_of=old)  # type: ignore[operator]
 
 
@@ -502,7 +502,7 @@ def test_a_merge_takes_integers_that_fit_into_fewer_bits() -> None:
         table = store.table("t")
         table.create({"id": pa.int64(), "v": pa.int8()}, key=["id"])
         table.merge({"id": [1], "v": [127]}).when_not_matched(insert=True).execute()
-        with pytest.raises(drumlin.SchemaMismatch, match="'v'.*Int8.*Int64"):
+        with pytest.raises(drumlin.SchemaMismatch, match="'v'.*int8.*int64"):
             table.merge({"id": [1], "v": [128]}).when_matched(update=True).execute()
         assert table.read().to_arrow().to_pylist() == [{"id": 1, "v": 127}]
 

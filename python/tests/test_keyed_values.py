@@ -119,7 +119,7 @@ def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table, store: druml
         ({1: 2}, TypeError, "a column's name is a str, not 1"),
         ([ADA, 5], TypeError, "a list of rows has dicts, not a int"),
         ("x", TypeError, "is no table"),
-        (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "Int32.*Int64"),
+        (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "int32.*int64"),
     ]
     for rows, kind, why in refused:
         for write in (people.upsert, people.insert):
@@ -136,7 +136,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
         (people, [None], drumlin.InvalidArgument, "key column 'id' takes no nulls"),
         (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id': expected its value.* not \(1, 2\)"),
         (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id': .* not {'name': 1}"),
-        (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type Int32, the data has Float64"),
+        (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type int32, the data has double"),
         (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is not one of type Int32"),
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
@@ -174,7 +174,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
 def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
     schema = pa.schema([("a", pa.int64()), ("x", pa.float64()), ("l", pa.list_(pa.int64()))])
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"key": ["x"]}, "'x' of type Float64 cannot be in a key"),
+        ({"key": ["x"]}, "'x' of type double cannot be in a key"),
         ({"key": ["l"]}, "'l'"),
         ({"key": ["b"]}, "'b'"),
         ({"key": ["a", "a"]}, "'a'"),

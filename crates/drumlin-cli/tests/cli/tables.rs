@@ -109,7 +109,7 @@ fn versions_are_made_read_and_deleted() {
     assert_eq!([rows("0"), rows("1"), rows("2"), rows("eod"), rows("snapshot:eod")], [3, 4, 2, 4, 4]);
     assert_eq!(rows(versions[1]["time"].as_str().unwrap()), 4);
     desk.fails(1, &["cat", "s", "a/x", "--as-of", "9"], &["no version 9", "newest is 2"]);
-    desk.fails(1, &["cat", "s", "a/x", "--as-of", "1999-01-01"], &["no version is as old as 1999-01-01"]);
+    desk.fails(1, &["cat", "s", "a/x", "--as-of", "1999-01-01"], &["no version existed at 1999-01-01"]);
     desk.fails(1, &["cat", "s", "a/x", "--as-of", "eon"], &["'eon'", "snapshot"]);
     desk.ok(&["schema", "s", "a/x", "--as-of", "0"]);
     desk.ok(&["export", "s", "a/x", "old.csv", "--as-of", "eod"]);
@@ -208,14 +208,14 @@ fn rows_and_columns_are_changed() {
         &["alter", "s", "b", "--add", "x=Int8", "--fill", "x=1", "--fill", "x=2"],
         &["--fill x is given twice"],
     );
-    desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' is there already"]);
+    desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' already exists"]);
     // Constraints.
     let put = ["alter", "s", "b", "--check", "some=n > 0", "--not-null", "n", "--default", "twice=2 * 21"];
     assert_eq!(desk.ok(&put), "b: n Float64, called Utf8, twice Int64\n  check some: n > 0\n");
     std::fs::write(desk.path("none.csv"), "n,called\n-1,x\n").unwrap();
     let import = ["import", "s", "none.csv", "--table", "b", "--append", "--evolve"];
     desk.fails(1, &import, &["check 'some' (n > 0) does not hold in row 0", "n is -1.0"]);
-    desk.fails(1, &["alter", "s", "b", "--check", "more=n > 100"], &["1 rows that are there", "n is 13.0"]);
+    desk.fails(1, &["alter", "s", "b", "--check", "more=n > 100"], &["1 of the existing rows", "n is 13.0"]);
     desk.fails(2, &["alter", "s", "b", "--check", "n > 100"], &["NAME=FILTER"]);
     desk.ok(&["alter", "s", "b", "--drop-check", "some", "--nullable", "n"]);
     desk.ok(&import);

@@ -122,22 +122,25 @@ impl RowGroup {
         let Some(patched) = self.patched.as_deref() else { return Ok(()) };
         let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
         if patched.below.is_empty() || patched.below.len() > PATCHES_MAX {
-            return bad(&format!("{} layers below a patch, at most {PATCHES_MAX}", patched.below.len()));
+            return bad(&format!(
+                "there are {} layers below a patch; expected 1 to {PATCHES_MAX}",
+                patched.below.len()
+            ));
         }
         for (at, layer) in self.layers().enumerate() {
             if layer.schema as usize >= schemas {
-                return bad("a layer of a schema that the table does not have");
+                return bad("a layer has a schema that the table does not have");
             }
             let ascending = |columns: &[u32]| columns.windows(2).all(|pair| pair[0] < pair[1]);
             if layer.columns.is_some_and(|columns| columns.is_empty() || !ascending(columns)) {
-                return bad("a patch without columns, or with one twice");
+                return bad("a patch has no columns, or has one twice");
             }
             if self.addresses().take(at).any(|other| other == layer.address) {
-                return bad("two layers at one address");
+                return bad("two layers have the same address");
             }
         }
         match patched.dead_bytes > self.bytes() {
-            true => bad("more bytes that are not read than there are"),
+            true => bad("it counts more unread bytes than it has"),
             false => Ok(()),
         }
     }
@@ -150,7 +153,7 @@ impl RowGroup {
         };
         match self.patched.is_none() || self.layers().all(within) {
             true => Ok(()),
-            false => Err(Error::corrupt(format!("row group {}: a patch of columns that do not exist", self.id.0))),
+            false => Err(Error::corrupt(format!("row group {}: a patch has columns that do not exist", self.id.0))),
         }
     }
 

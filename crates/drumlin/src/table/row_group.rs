@@ -224,20 +224,24 @@ impl RowGroup {
         let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
         let covered = self.runs.iter().try_fold(0_u32, |rows, run| rows.checked_add(run.rows));
         if self.rows == 0 || self.rows > ROWS_MAX || covered != Some(self.rows) {
-            return bad(&format!("runs over {covered:?} of {} rows, at most {ROWS_MAX}", self.rows));
+            return bad(&format!(
+                "its runs cover {} rows; expected {}, which is at most {ROWS_MAX}",
+                covered.unwrap_or(u32::MAX),
+                self.rows
+            ));
         }
         if self.schema as usize >= schemas {
-            return bad("a schema that the table does not have");
+            return bad("it has a schema that the table does not have");
         }
         if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
-            return bad("deletes a row past its end");
+            return bad("it deletes a row past its end");
         }
         let end = |address: &Address| {
             let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes))?;
             address.offset.checked_add(bytes)
         };
         if self.addresses().any(|address| end(address).is_none_or(|end| end > BLOCK_END_MAX)) {
-            return bad("an address past the end of any block");
+            return bad("it has an address past the end of any block");
         }
         self.check_layers(schemas)
     }

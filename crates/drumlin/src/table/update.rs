@@ -72,7 +72,10 @@ impl Table {
             if let Some(positions) = own
                 && !positions.0.is_subset(&seen.positions(old.rows))
             {
-                return Err(Error::invalid(format!("deletes rows of row group {} that are not there", old.id.0)));
+                return Err(Error::invalid(format!(
+                    "rows of row group {} that do not exist cannot be deleted",
+                    old.id.0
+                )));
             }
             let Some(new) = new else {
                 let mut cut = RowGroup::clone(old);
@@ -81,7 +84,10 @@ impl Table {
                 continue;
             };
             if new.rows != old.rows || seen == Rows::None || new.dead.is_some() {
-                return Err(Error::invalid(format!("row group {} is replaced by one with other rows", old.id.0)));
+                return Err(Error::invalid(format!(
+                    "row group {} cannot be replaced by one with other rows",
+                    old.id.0
+                )));
             }
             let mut hidden = Rows::All.without(&seen, old.rows).positions(old.rows);
             if let Some(positions) = own {
@@ -106,10 +112,10 @@ impl Table {
             groups.push_back(Arc::new(record));
         }
         if let Some(id) = replaced.keys().chain(gone.keys()).next() {
-            return Err(Error::conflict(format!("row group {} is gone", id.0)));
+            return Err(Error::conflict(format!("row group {} no longer exists", id.0)));
         }
         if let Some(id) = patches.keys().next() {
-            return Err(Error::invalid(format!("a patch of row group {}, which is not replaced", id.0)));
+            return Err(Error::invalid(format!("row group {} has a patch, but is not replaced", id.0)));
         }
         next.groups = groups;
         for group in &update.groups {

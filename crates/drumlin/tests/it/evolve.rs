@@ -543,7 +543,7 @@ fn columns_come_from_frames_and_functions() {
             assert!(error.message().contains(words), "{error}");
         };
         let options = drumlin::UpdateOptions::default();
-        fails(table.add_columns_from(frame, &on, &options), "'b' is there already");
+        fails(table.add_columns_from(frame, &on, &options), "'b' already exists");
         fails(table.add_columns_from(ints(&[("k", &[1])]), &["k".into()], &options), "no column to add");
         fails(
             table.add_columns_from(ints(&[("k", &[1, 1]), ("d", &[1, 2])]), &["k".into()], &options),
