@@ -221,12 +221,12 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
         ({"pattern": None, "key": "name"}, "give a pattern"),
         ({"pattern": None, "bag": True}, "give a pattern"),
         ({"pattern": "a/*"}, "key is missing"),
-        ({"pattern": "a/*", "key": "nothing"}, "field 'nothing' is not known"),
+        ({"pattern": "a/*", "key": "nothing"}, "'nothing' is not a field"),
         ({"pattern": "a/*", "key": []}, "needs at least one field"),
-        ({"pattern": "a/*", "key": ["name", "payload."]}, "field 'payload.' is not known"),
+        ({"pattern": "a/*", "key": ["name", "payload."]}, "'payload.' is not a field"),
         ({"pattern": "a/*", "key": "name", "value": len}, "key must be one too"),
         ({"pattern": "a/*", "key": len, "value": "name"}, "value must be one too, not 'name'"),
-        ({"pattern": P(payload("x") == 1, "*"), "key": "name"}, "a condition on a node that is not the last"),
+        ({"pattern": P(payload("x") == 1, "*"), "key": "name"}, "only the last part of the pattern may have a condition on a node"),
     ],
 )
 def test_what_makes_no_sense_is_refused(store: drumlin.Store, arguments: dict[str, Any], message: str) -> None:

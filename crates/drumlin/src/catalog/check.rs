@@ -68,7 +68,7 @@ impl State {
             }
         }
         if totals != self.totals() || history_bytes != self.history_bytes()? {
-            return bad("the tables are not as many, or as large, as their pages say".into());
+            return bad("the number or size of the tables does not match their pages".into());
         }
         if pins != held {
             return bad("the versions held do not match the snapshots".into());
