@@ -232,7 +232,7 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
 def test_what_makes_no_sense_is_refused(store: drumlin.Store, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
         store.tree.projection("p", **arguments)
-    with pytest.raises(drumlin.InvalidArgument, match="cannot name a projection"):
+    with pytest.raises(drumlin.InvalidArgument, match="cannot be the name of a projection"):
         store.tree.projection("", "a/*", key="name")
 
 

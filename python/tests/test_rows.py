@@ -154,7 +154,7 @@ def test_sort_orders_that_cannot_be(store: drumlin.Store) -> None:
     with pytest.raises(TypeError, match="sort is a list"):
         store.write("t", {"n": [1]}, sort="n")
     store.write("t", {"n": [1], "m": [1]}, sort=["n"])
-    with pytest.raises(drumlin.InvalidArgument, match="keeps the order it was made with"):
+    with pytest.raises(drumlin.InvalidArgument, match="keeps the order that it was created with"):
         store.write("t", {"n": [1], "m": [1]}, sort=["m"])
 
 
@@ -209,7 +209,7 @@ def test_create(store: drumlin.Store) -> None:
     assert store.read("t").to_arrow().schema == pa.schema([("n", pa.int64()), ("s", pa.string())])
     store.table("copy").create(store.table("t").schema())
     assert store.table("copy").schema() == store.table("t").schema()
-    with pytest.raises(drumlin.AlreadyExists, match="'t' holds a table"):
+    with pytest.raises(drumlin.AlreadyExists, match="'t' already holds a table"):
         store.table("t").create(store.table("t").schema())
     with pytest.raises(TypeError, match="is no schema"):
         store.table("other").create("n int")  # type: ignore[arg-type]

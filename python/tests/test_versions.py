@@ -150,7 +150,7 @@ def test_snapshots_hold_versions(store: drumlin.Store) -> None:
     store.checkpoint()
     store.reclaim()
     assert numbers(store, "a/x", as_of="eod") == [2]
-    with pytest.raises(drumlin.NotFound, match="snapshot 'eod' holds no table at 'b'"):
+    with pytest.raises(drumlin.NotFound, match="snapshot 'eod' has no table at 'b'"):
         store.read("b", as_of="eod")
     with pytest.raises(drumlin.AlreadyExists, match="eod"):
         store.snapshot("eod")

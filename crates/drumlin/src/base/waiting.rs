@@ -432,11 +432,11 @@ mod tests {
             assert_eq!(*other.lock().unwrap(), 2);
             for items in [vec![1], vec![1, 2, 3]] {
                 let told = pool.map(items, |_: i32| Ok(refused())).unwrap();
-                assert!(told.iter().all(|told| told.contains("under way")), "{told:?}");
+                assert!(told.iter().all(|told| told.contains("in progress")), "{told:?}");
             }
             let context = Context::current();
             let message = std::thread::scope(|scope| scope.spawn(|| context.run(refused)).join().unwrap());
-            assert!(message.contains("under way"), "{message}");
+            assert!(message.contains("in progress"), "{message}");
         }
         assert_eq!(*lock.lock().unwrap(), 1);
         assert!(!can_stop() && !Context::current().holds(lock.number()));

@@ -78,7 +78,7 @@ fn end(inner: &Inner, done: Result<Vec<String>>) {
         Ok(left) => {
             let news = !left.is_empty() && left != state.left;
             state.left = left;
-            news.then(|| Error::corrupt(format!("left as they are: {}", state.left.join("; "))))
+            news.then(|| Error::corrupt(format!("these were left as they are: {}", state.left.join("; "))))
         }
     };
     state.running = false;
@@ -95,7 +95,7 @@ fn end(inner: &Inner, done: Result<Vec<String>>) {
         inner
             .env
             .warn
-            .say(WarningKind::CheckpointFailed, || format!("{}: an automatic checkpoint: {failed}", inner.uri));
+            .say(WarningKind::CheckpointFailed, || format!("{}: an automatic checkpoint failed: {failed}", inner.uri));
     }
 }
 

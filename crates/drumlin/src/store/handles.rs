@@ -92,7 +92,7 @@ impl Handle {
     /// `Closed` if it is closed.
     pub fn check(&self) -> Result<()> {
         match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::closed(format!("the store {} is closed", self.inner.uri))),
+            true => Err(Error::closed(format!("the store {} is closed; open it again", self.inner.uri))),
             false => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
     let Some(inner) = open.filter(is_there) else { return Ok(None) };
     if !inner.options.same_settings(options) {
         return Err(Error::locked(format!(
-            "{} is open in this process already, with other settings; open it with the same, or close it first",
+            "{} is already open in this process with other settings; open it with the same settings, or close it first",
             inner.uri
         )));
     }
@@ -135,11 +135,12 @@ pub(super) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
         // One that was closed has no lock: another process has it.
         true if inner.lock.lock().is_none() => locked,
         true => Error::locked(format!(
-            "{uri} is open for writing by this process, and failed; close it before opening it again"
+            "{uri} is open for writing in this process, but failed; close it before you open it again"
         )),
         // A fork has no lock; the file says who has it.
         false if locked.message().ends_with(&holder) => Error::locked(format!(
-            "{uri} is open for writing by {holder}, of which this one is a fork; close it there, or open it here with mode \"read\""
+            "{uri} is open for writing by {holder}, from which this process was forked; close it there, or open it \
+             here with mode \"read\""
         )),
         false => locked,
     }

@@ -312,7 +312,7 @@ impl Inner {
 
     fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::closed(format!("the store {} is closed", self.uri)));
+            return Err(Error::closed(format!("the store {} is closed; open it again", self.uri)));
         }
         self.storage.check()
     }
@@ -326,7 +326,10 @@ impl Inner {
     /// The log, to be written to.
     fn log(&self) -> Result<&dyn CommitLog> {
         if self.read_only {
-            return Err(Error::invalid(format!("the store {} is open for reading only", self.uri)));
+            return Err(Error::invalid(format!(
+                "the store {} is open for reading only; open it for writing to change it",
+                self.uri
+            )));
         }
         Ok(&*self.log)
     }

@@ -132,7 +132,7 @@ impl Triggers {
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
         self.metrics.trigger_calls.add(1);
         let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
-        let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
+        let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) else { return };
         self.metrics.trigger_failures.add(1);
         self.warn.say(WarningKind::TriggerFailed, || {
             format!("trigger '{}' failed for commit {}: {error}", call.trigger, call.seq)
@@ -293,7 +293,7 @@ fn catch_up(inner: &Arc<Inner>, triggers: &Triggers, name: &str, one: &Arc<Mutex
 }
 
 /// What cannot be done in a transaction.
-const TRIGGER: &str = "a trigger is registered and ended";
+const TRIGGER: &str = "registering or ending a trigger";
 
 impl Tree {
     /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
@@ -329,7 +329,8 @@ impl Tree {
         let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
             return Err(Error::invalid(format!(
-                "'{name}' cannot name a trigger; it is empty or like an assigned name"
+                "'{name}' cannot be the name of a trigger; expected one that is not empty and does not begin with \
+                 'trigger '"
             )));
         }
         json_text::check(&filter, "the trigger")?;
@@ -378,7 +379,7 @@ impl Tree {
     /// # Errors
     /// `Closed`.
     pub fn triggers(&self) -> Result<Vec<String>> {
-        let store = self.in_store("triggers are listed")?;
+        let store = self.in_store("listing triggers")?;
         let state = store.state()?;
         let mut names: Vec<String> = store.inner.triggers.shared.lock().by_name.keys().cloned().collect();
         names.extend(state.triggers.keys().cloned());
@@ -393,7 +394,7 @@ impl Tree {
     /// # Errors
     /// `InvalidArgument` when called by a trigger.
     pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
-        let store = self.in_store("triggers are waited for")?;
+        let store = self.in_store("waiting for triggers")?;
         let until = store.seq()?;
         let triggers = &store.inner.triggers;
         let mut shared = triggers.shared.lock();
@@ -417,7 +418,7 @@ impl Tree {
     /// # Errors
     /// `InvalidArgument` in a transaction.
     pub fn trigger_failures(&self) -> Result<Vec<TriggerFailure>> {
-        let store = self.in_store("failures of triggers are taken")?;
+        let store = self.in_store("taking the failures of triggers")?;
         Ok(store.inner.triggers.shared.lock().failures.drain(..).collect())
     }
 }

@@ -227,7 +227,7 @@ impl Store {
         let (rows, columns) = stored.shape(table);
         let faults = match inner.reader.verify(stored.address()) {
             Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
-                vec![fault("the directory does not fit its row group".to_owned())]
+                vec![fault("the directory does not match its row group".to_owned())]
             }
             Ok(_) if deep => match caught(|| stored.check(&inner.reader, &inner.env.pool, table)) {
                 Err(e) if !e.kind().leaves_others() => return Err(e),

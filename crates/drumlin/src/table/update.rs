@@ -72,10 +72,7 @@ impl Table {
             if let Some(positions) = own
                 && !positions.0.is_subset(&seen.positions(old.rows))
             {
-                return Err(Error::invalid(format!(
-                    "rows of row group {} that do not exist cannot be deleted",
-                    old.id.0
-                )));
+                return Err(Error::invalid(format!("row group {} lacks rows that are to be deleted", old.id.0)));
             }
             let Some(new) = new else {
                 let mut cut = RowGroup::clone(old);
@@ -84,10 +81,7 @@ impl Table {
                 continue;
             };
             if new.rows != old.rows || seen == Rows::None || new.dead.is_some() {
-                return Err(Error::invalid(format!(
-                    "row group {} cannot be replaced by one with other rows",
-                    old.id.0
-                )));
+                return Err(Error::invalid(format!("row group {} is replaced by one with other rows", old.id.0)));
             }
             let mut hidden = Rows::All.without(&seen, old.rows).positions(old.rows);
             if let Some(positions) = own {

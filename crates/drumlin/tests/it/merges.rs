@@ -284,7 +284,7 @@ fn floats_match_as_filters_compare() {
     let report = store.table("t").merge(source, &upsert(), &Default::default()).unwrap();
     assert_eq!((report.updated, report.inserted), (2, 1));
     let error = store.table("t").merge(frame(vec![Some(0.0), Some(-0.0)], vec![1, 2]), &upsert(), &Default::default());
-    assert!(error.unwrap_err().message().contains("two rows"), "zeros are equal");
+    assert!(error.unwrap_err().message().contains("rows 0 and 1 of the data"), "zeros are equal");
 }
 
 #[test]
