@@ -63,7 +63,9 @@ def test_what_cannot_be_copied(folder: str) -> None:
         other.table("k").upsert({"id": [1]})
         with (
             drumlin.open(folder, mode="read") as reader,
-            pytest.raises(drumlin.InvalidArgument, match="'k' that were written by key are still in memory; checkpoint"),
+            pytest.raises(
+                drumlin.InvalidArgument, match="'k' that were written by key are still in memory; checkpoint"
+            ),
         ):
             reader.copy_to(store)
         with (

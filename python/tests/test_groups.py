@@ -289,7 +289,9 @@ def test_calculations_with_exact_numbers_are_exact() -> None:
     assert found["b"] == 2 * (2**53 + 9)
     assert found["c"] == pytest.approx(0.15)
     assert found["d"] == -(2**53) - 1
-    with pytest.raises(drumlin.InvalidArgument, match="18446744073709551616 does not fit into int64; calculate with a decimal"):
+    with pytest.raises(
+        drumlin.InvalidArgument, match="18446744073709551616 does not fit into int64; calculate with a decimal"
+    ):
         agg(table, x=("big * 4", "sum"))
     assert agg(table, x=("big * 4.0", "sum")) == [{"x": Decimal(2**65 + 4)}]
     assert agg(table, x=("price > 0.15", "any"), y=("n > 0", "all")) == [{"x": True, "y": True}]

@@ -136,7 +136,11 @@ def test_wrong_merges_say_what_is_wrong() -> None:
         return table.merge({"id": [1], "n": [2]} if data is None else data, on=on)
 
     wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: merge(source).when_matched(update=True).execute(), drumlin.InvalidArgument, "rows 0 and 1 of the data"),
+        (
+            lambda: merge(source).when_matched(update=True).execute(),
+            drumlin.InvalidArgument,
+            "rows 0 and 1 of the data",
+        ),
         (lambda: merge(on=None).when_matched(update=True).execute(), drumlin.InvalidArgument, "has no key"),
         (lambda: merge(on=["x"]).when_matched(update=True).execute(), drumlin.InvalidArgument, "'x' does not exist"),
         (lambda: merge().execute(), drumlin.InvalidArgument, "the merge has no action"),
