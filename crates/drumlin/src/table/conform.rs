@@ -163,7 +163,7 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
 pub(super) fn conform_value(value: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     match value.len() {
         1 => conform_column(value, field, 0),
-        rows => Err(Error::invalid(format!("column '{}': expected one value, got {rows}", field.name()))),
+        rows => Err(Error::invalid(format!("column '{}': expected one value, got {rows} values", field.name()))),
     }
 }
 

@@ -262,7 +262,7 @@ fn what_cannot_be_done_is_refused_and_nothing_is_done() {
         ("a/t", "a", ErrorKind::InvalidArgument, "overlap"),
         ("x", "y", ErrorKind::NotFound, "'x'"),
         ("x/*", "y/*", ErrorKind::NotFound, "'x/*'"),
-        ("a/*", "y", ErrorKind::InvalidArgument, "1 parts"),
+        ("a/*", "y", ErrorKind::InvalidArgument, "1 wildcard parts"),
         ("a", "b", ErrorKind::AlreadyExists, "'b/t'"),
         ("a", "c", ErrorKind::AlreadyExists, "'c/n'"),
         ("*/t", "same", ErrorKind::InvalidArgument, "parts"),
