@@ -1,6 +1,7 @@
 //! What is asked of groups, as Python says it.
 
 use arrow::datatypes::{DataType, Schema, TimeUnit};
+use drumlin::base::TypeName;
 use drumlin::{Aggregate, Error, Every, Function, GroupBy, Length, Result};
 
 /// Where a bucket begins: microseconds since 1970, nanoseconds beyond that, and whether it is of a time zone.
@@ -33,17 +34,21 @@ fn buckets((column, length, origin, closed_right, label_right): Buckets, schema:
         };
         if let (DataType::Timestamp(_, Some(zone)), false) = (data_type, zoned) {
             return Err(Error::invalid(format!(
-                "origin has no time zone, as column '{column}' has ({zone}): give a datetime with one"
+                "origin has no time zone, but column '{column}' has '{zone}'; give a datetime with a time zone"
             )));
         }
         let since = i128::from(micros) * 1000 + i128::from(nanos);
         if since % i128::from(unit) != 0 {
             return Err(Error::invalid(format!(
-                "origin is between two values of column '{column}' of type {data_type}"
+                "origin is between two values of column '{column}' of type {}; give one that the type holds",
+                TypeName(data_type)
             )));
         }
         i64::try_from(since / i128::from(unit)).map_err(|_| {
-            Error::invalid(format!("origin: column '{column}' of type {data_type} does not reach that far"))
+            Error::invalid(format!(
+                "origin is outside of the range of column '{column}' of type {}",
+                TypeName(data_type)
+            ))
         })
     };
     let origin = origin.map(in_units).transpose()?;
@@ -67,7 +72,13 @@ fn aggregate((name, function, of, share, weight): Asked) -> Result<Aggregate> {
         ("median", None, None) => Function::Quantile(0.5),
         ("any", None, None) => Function::Any,
         ("all", None, None) => Function::All,
-        _ => return Err(Error::invalid(format!("'{name}': there is no aggregate '{function}' of such arguments"))),
+        _ => {
+            return Err(Error::invalid(format!(
+                "'{name}': '{function}' is not an aggregate, or does not take these arguments; expected count, \
+                 count_distinct, sum, mean, min, max, first, last, std, var, median, any, all, quantile with a share, \
+                 or weighted_mean with a weight"
+            )));
+        }
     };
     Ok(Aggregate { name, function, of })
 }

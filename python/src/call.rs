@@ -67,7 +67,7 @@ pub fn within_commit<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
 fn check_commit() -> PyResult<()> {
     if COMMITTING.get() {
         return Err(raise(Error::invalid(
-            "a projection's function is called within a commit; it must not use the store",
+            "the function of a projection must not use the store, because it is called within a commit",
         )));
     }
     Ok(())

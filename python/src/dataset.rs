@@ -277,5 +277,5 @@ pub fn expression_parts(serialised: &[u8]) -> PyResult<Vec<(String, String)>> {
         let metadata = footer.schema()?.custom_metadata()?;
         metadata.iter().map(|part| Some((part.key()?.to_owned(), part.value()?.to_owned()))).collect()
     };
-    parts().ok_or_else(|| raise(Error::invalid("this is no serialised expression of pyarrow")))
+    parts().ok_or_else(|| raise(Error::invalid("expected a serialised pyarrow expression")))
 }

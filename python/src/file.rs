@@ -40,7 +40,7 @@ impl File {
         let object = self.object.clone();
         on_caller(move || Python::attach(|py| call(object.bind(py)))).map_err(|raised| {
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
-            Error::other("the file raised")
+            Error::other("the file raised an exception")
         })
     }
 }
@@ -68,10 +68,10 @@ impl Read for File {
         let bytes = self.call(move |file| {
             let read = file.call_method1("read", (most,))?;
             let Ok(bytes) = read.cast::<PyBytes>() else {
-                return Err(PyTypeError::new_err("the file does not return bytes; open it with mode 'rb'"));
+                return Err(PyTypeError::new_err("the file did not return bytes; open it with mode 'rb'"));
             };
             match bytes.as_bytes().len() > most {
-                true => Err(PyValueError::new_err("the file returns more bytes than requested")),
+                true => Err(PyValueError::new_err("the file returned more bytes than were requested")),
                 false => Ok(bytes.as_bytes().to_vec()),
             }
         })?;

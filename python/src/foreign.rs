@@ -66,7 +66,7 @@ fn drawn(reader: &Bound<'_, PyAny>) -> Option<Result<ArrayData>> {
         Ok(mut arrays) => arrays.arrays.next(),
         Err(raised) if raised.is_instance_of::<PyStopIteration>(py) => None,
         Err(raised) => {
-            let told = format!("the rows could not be drawn: {raised}");
+            let told = format!("the rows could not be read: {raised}");
             leave_raised(py, raised);
             Some(Err(drumlin::Error::invalid(told)))
         }
@@ -134,7 +134,7 @@ fn take_arrays(object: Borrowed<'_, '_, PyAny>) -> PyResult<Arrays> {
             if complete { Box::new(stream) } else { Box::new(Made(Some(stream))) };
         return Ok(Arrays { field, arrays });
     }
-    Err(PyValueError::new_err("Expected object with __arrow_c_array__ or __arrow_c_stream__ method"))
+    Err(PyValueError::new_err("expected an object with the method __arrow_c_array__ or __arrow_c_stream__"))
 }
 
 impl<'py> FromPyObject<'_, 'py> for Rows {
@@ -176,7 +176,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenSchema {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if !object.hasattr("__arrow_c_schema__")? {
-            return Err(PyValueError::new_err("Expected an object with dunder __arrow_c_schema__"));
+            return Err(PyValueError::new_err("expected an object with the method __arrow_c_schema__"));
         }
         let field = take_field(&object.call_method0("__arrow_c_schema__")?)?;
         Ok(Self(schema_of(&field).map_err(raise)?))

@@ -9,7 +9,8 @@ use arrow::array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, Record
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow::ffi::FFI_ArrowArray;
-use drumlin::base::{Cancel, Task, caught};
+use arrow::util::display::array_value_to_string;
+use drumlin::base::{Cancel, Task, TypeName, caught};
 use drumlin::segment::join;
 use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
 use drumlin::table::forgotten;
@@ -118,7 +119,11 @@ fn batch_of(columns: Columns<'_>, schema: &ArrowSchema, new: bool) -> PyResult<R
     if let [(first, _), ..] = columns.as_slice()
         && let Some((name, other)) = columns.iter().find(|(_, column)| column.len() != rows)
     {
-        return refuse(format!("columns differ in length: '{first}' has {rows}, '{name}' has {}", other.len()));
+        return refuse(format!(
+            "the columns differ in length; expected the same number of values, but '{first}' has {rows} and '{name}' \
+             has {}",
+            other.len()
+        ));
     }
     let array = |(name, column): (String, Column<'_>)| -> PyResult<(FieldRef, ArrayRef)> {
         // Nothing is said of values without types, such as that they are of an Enum.
@@ -213,7 +218,7 @@ impl<'py> Keys<'py> {
             }
             Self::Array(array) => match schema.fields().iter().as_slice() {
                 [only] => vec![(only.name().clone(), array)],
-                _ => return refuse(format!("{}, which an array of single values is not", expected(&schema))),
+                _ => return refuse(format!("{}, not an array of single values", expected(&schema))),
             },
             Self::List(keys) => columns_of_keys(&keys, &schema)?,
         };
@@ -226,8 +231,11 @@ impl<'py> Keys<'py> {
 fn expected(key: &ArrowSchema) -> String {
     let names: Vec<&str> = key.fields().iter().map(|field| field.name().as_str()).collect();
     match names.as_slice() {
-        [only] => format!("the key is the column '{only}': expected its value, or a dict with it"),
-        _ => format!("the key is the columns '{}': expected a tuple of their values, or a dict", names.join("', '")),
+        [only] => format!("the key is the column '{only}'; expected its value, or a dict with it"),
+        _ => format!(
+            "the key has the columns '{}'; expected a tuple of their values, or a dict with them",
+            names.join("', '")
+        ),
     }
 }
 
@@ -286,12 +294,26 @@ fn fit(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     }
     let exact = arrow::compute::CastOptions { safe: false, ..Default::default() };
     let cast = |array: &ArrayRef, to: &DataType| arrow::compute::cast_with_options(array, to, &exact);
-    let other = |why: String| Error::invalid(format!("a value of type {came} is not one of type {wanted}: {why}"));
-    let fits = cast(column, wanted).map_err(|e| other(e.to_string()))?;
+    let other = || {
+        let value = misfit(column, wanted);
+        Error::invalid(format!("{value} ({}) is not a valid {}", TypeName(came), TypeName(wanted)))
+    };
+    let fits = cast(column, wanted).map_err(|_| other())?;
     match cast(&fits, came) {
         Ok(back) if *back == **column => Ok(fits),
-        _ => Err(other("it would be rounded".into())),
+        _ => Err(other()),
     }
+}
+
+/// The first value of `column` that the type `wanted` does not hold, as messages show it.
+fn misfit(column: &ArrayRef, wanted: &DataType) -> String {
+    let cast = |array: &ArrayRef, to: &DataType| arrow::compute::cast(array, to).ok();
+    // What does not fit becomes null.
+    let back = cast(column, wanted).and_then(|fits| cast(&fits, column.data_type()));
+    let differs = |back: &ArrayRef, at: usize| *back.slice(at, 1) != *column.slice(at, 1);
+    let at = back.and_then(|back| (0..column.len()).find(|at| differs(&back, *at)));
+    let value = at.and_then(|at| array_value_to_string(column, at).ok());
+    value.unwrap_or_else(|| "a value".to_owned())
 }
 
 /// Rows or keys on their way into the core.
@@ -472,7 +494,7 @@ impl Mask {
         let place = if at < 0 { at.checked_add_unsigned(len) } else { Some(at) };
         match place.and_then(|place| usize::try_from(place).ok()).filter(|place| *place < len) {
             Some(place) => Ok(self.0.value(place)),
-            None => Err(PyIndexError::new_err(format!("{at} is out of range; there are {len}"))),
+            None => Err(PyIndexError::new_err(format!("{at} is out of range; there are {len} values"))),
         }
     }
 

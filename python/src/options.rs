@@ -32,7 +32,11 @@ impl<'py> FromPyObject<'_, 'py> for ModeName {
             "create" => Mode::Create,
             "write" => Mode::Write,
             "read" => Mode::Read,
-            other => return Err(PyValueError::new_err(format!("mode '{other}'"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "mode '{other}' is not known; expected 'create', 'write' or 'read'"
+                )));
+            }
         }))
     }
 }

@@ -47,7 +47,7 @@ pub fn to_payload(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Payload> {
 /// The most frequent types come first; a bool is an int too.
 fn write(writer: &mut PayloadWriter, value: &Bound<'_, PyAny>, depth: usize) -> Result<(), Refused> {
     if depth > PAYLOAD_DEPTH_MAX {
-        return Err(Refused::new(format!("nested more than {PAYLOAD_DEPTH_MAX} deep")));
+        return Err(Refused::new(format!("nested more than {PAYLOAD_DEPTH_MAX} levels deep")));
     }
     let refused = |e: Error| Refused::new(e.message());
     if let Ok(text) = value.cast::<PyString>() {
@@ -76,8 +76,8 @@ fn write(writer: &mut PayloadWriter, value: &Bound<'_, PyAny>, depth: usize) -> 
     } else {
         let name = value.get_type().name().map_or_else(|_| "value".to_owned(), |name| name.to_string());
         return Err(Refused::new(format!(
-            "{name} is not a JSON value (None, bool, int, float, str, list, tuple, dict with str keys); bytes are \
-             taken as a whole payload only"
+            "{name} is not a JSON value; expected None, a bool, int, float, str, list, tuple or dict with str keys \
+             (bytes can only be a whole payload)"
         )));
     }
     Ok(())
@@ -114,7 +114,7 @@ fn write_dict(writer: &mut PayloadWriter, dict: &Bound<'_, PyDict>, depth: usize
 }
 
 fn half_a_pair() -> Refused {
-    Refused::new("the text holds half a surrogate pair")
+    Refused::new("the str has half a surrogate pair, which is not valid text")
 }
 
 /// What Python shows of a value; its type, if it cannot be shown.

@@ -7,6 +7,7 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use drumlin::Error;
+use drumlin::base::TypeName;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};
@@ -105,7 +106,7 @@ pub fn to_python<'py>(py: Python<'py>, field: &Field, array: &dyn Array, row: us
             };
             Ok(PyList::new(py, (0..entries.len()).map(entry).collect::<PyResult<Vec<_>>>()?)?.into_any())
         }
-        other => Err(raise(Error::invalid(format!("a value of type {other} has no Python form; look up columns")))),
+        other => Err(no_form(&format!("a value of type {}", TypeName(other)))),
     }
 }
 
@@ -126,14 +127,14 @@ fn number(array: &dyn Array, row: usize) -> PyResult<i64> {
 }
 
 fn no_form(what: &str) -> PyErr {
-    raise(Error::invalid(format!("{what} has no Python form; look up columns")))
+    raise(Error::invalid(format!(
+        "{what} cannot be converted to a Python object; read it as an Arrow column, such as with get_many()"
+    )))
 }
 
 fn micros(nanos: i128) -> PyResult<i64> {
-    in_unit(nanos, TimeUnit::Microsecond).ok_or_else(|| {
-        let why = format!("{nanos} nanoseconds have no Python form, which is in microseconds; look up columns");
-        raise(Error::invalid(why))
-    })
+    in_unit(nanos, TimeUnit::Microsecond)
+        .ok_or_else(|| no_form(&format!("a time of {nanos} nanoseconds, which Python holds in whole microseconds,")))
 }
 
 fn datetime(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {

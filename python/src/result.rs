@@ -245,7 +245,9 @@ impl Stream {
         // Taken out while it runs, so that a second thread gets an error instead of waiting.
         let taken = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Prepared { mut scan, cancel }) = taken else {
-            return Err(raise(Error::invalid("the stream is in use or was handed over")));
+            return Err(raise(Error::invalid(
+                "the stream is in use, or was already handed over; read again to get another",
+            )));
         };
         let next = long(py, std::slice::from_ref(&cancel), || scan.next().transpose());
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { scan, cancel });
@@ -262,7 +264,9 @@ impl Stream {
         let _ = requested_schema;
         let taken = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Prepared { scan, .. }) = taken else {
-            return Err(raise(Error::invalid("the stream is in use or was handed over")));
+            return Err(raise(Error::invalid(
+                "the stream is in use, or was already handed over; read again to get another",
+            )));
         };
         stream_capsule(py, Box::new(Exported { schema: self.schema.clone(), scan, process: self.process }))
     }

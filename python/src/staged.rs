@@ -35,7 +35,11 @@ impl JobSettings {
             "append" => StageMode::Append,
             "overwrite" => StageMode::Overwrite,
             "upsert" => StageMode::Upsert,
-            other => return Err(PyValueError::new_err(format!("mode '{other}'"))),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "mode '{other}' is not known; expected 'append', 'overwrite' or 'upsert'"
+                )));
+            }
         };
         Ok(StageOptions {
             job: self.job,

@@ -90,7 +90,11 @@ fn when_matched((condition, action, set): Clause) -> Result<(Option<Filter>, Whe
         "update" => WhenMatched::Update(assignments(set)?),
         "update_all" => WhenMatched::UpdateAll,
         "delete" => WhenMatched::Delete,
-        other => return Err(Error::invalid(format!("'{other}' is nothing that becomes of a row"))),
+        other => {
+            return Err(Error::invalid(format!(
+                "'{other}' is not an action of a merge; expected 'update', 'update_all' or 'delete'"
+            )));
+        }
     };
     Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
 }
@@ -99,7 +103,11 @@ fn when_not_matched((condition, action, set): Clause) -> Result<(Option<Filter>,
     let action = match action.as_str() {
         "insert" => WhenNotMatched::Insert(assignments(set)?),
         "insert_all" => WhenNotMatched::InsertAll,
-        other => return Err(Error::invalid(format!("'{other}' is nothing that becomes of a row"))),
+        other => {
+            return Err(Error::invalid(format!(
+                "'{other}' is not an action of a merge; expected 'insert' or 'insert_all'"
+            )));
+        }
     };
     Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
 }
@@ -330,7 +338,7 @@ impl Table {
             });
             let told = |error| {
                 *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(Error::cancelled("the function has raised"))
+                Err(Error::cancelled("the function raised an exception"))
             };
             made.map_or_else(told, rows_of)
         };

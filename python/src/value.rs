@@ -14,7 +14,7 @@ use arrow::datatypes::{
     IntervalUnit, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type, i256,
 };
 use drumlin::Error;
-use drumlin::base::clip;
+use drumlin::base::{TypeName, clip};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
@@ -109,7 +109,10 @@ pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -
         DataType::FixedSizeList(field, size) => Arc::new(column.lists_of(field, *size)?),
         DataType::Struct(fields) => Arc::new(column.structs(fields)?),
         other => {
-            let why = format!("{what}: Python values do not become {other} here; give a table with typed columns");
+            let why = format!(
+                "{what}: Python values cannot be converted to {}; give a table with typed columns",
+                TypeName(other)
+            );
             return Err(raise(Error::invalid(why)));
         }
     })
@@ -159,7 +162,10 @@ impl<'py> Column<'_, 'py> {
                 let expected = format!("a timedelta {}", in_whole(*unit));
                 exactly(&Int64Array::from(self.each(&expected, |value| in_unit(span(value)?, *unit))?), data_type)?
             }
-            other => return Err(raise(Error::invalid(format!("{}: {other} is no type of times", self.what)))),
+            other => {
+                let why = format!("{}: {} is not a type of dates or times", self.what, TypeName(other));
+                return Err(raise(Error::invalid(why)));
+            }
         })
     }
 
@@ -187,7 +193,7 @@ impl<'py> Column<'_, 'py> {
         let integer = |value: &Bound<'py, PyAny>| {
             if value.is_instance_of::<PyBool>() { None } else { value.extract::<T::Native>().ok() }
         };
-        let numbers = self.each(&format!("an int of type {}", T::DATA_TYPE), integer)?;
+        let numbers = self.each(&format!("an int of type {}", TypeName(&T::DATA_TYPE)), integer)?;
         Ok(Arc::new(PrimitiveArray::<T>::from_iter(numbers)))
     }
 
@@ -201,11 +207,11 @@ impl<'py> Column<'_, 'py> {
             let same = value.is_exact_instance_of::<PyFloat>() || number.is_nan() || value.eq(number).unwrap_or(false);
             if same { narrow(number) } else { None }
         };
-        self.each(&format!("a float that {data_type} holds"), float)
+        self.each(&format!("a number that a {} holds exactly", TypeName(data_type)), float)
     }
 
     fn decimals<T>(&self, precision: u8, scale: i8, parse: impl Fn(&str) -> Option<T>) -> PyResult<Vec<Option<T>>> {
-        let expected = format!("a Decimal of {precision} digits, {scale} of them after the point");
+        let expected = format!("a Decimal of at most {precision} digits, {scale} of them after the point");
         self.each(&expected, |value| {
             let digits = digits(value, scale)?;
             let significant = digits.trim_start_matches('-').trim_start_matches('0').len();
@@ -224,7 +230,7 @@ impl<'py> Column<'_, 'py> {
 
     fn maps(&self, entries: &FieldRef, sorted: bool) -> PyResult<ArrayRef> {
         let DataType::Struct(fields) = entries.data_type() else {
-            return Err(raise(Error::invalid(format!("{}: a map without entries", self.what))));
+            return Err(raise(Error::invalid(format!("{}: the type of the map has no entries", self.what))));
         };
         let pairs = |value: &Bound<'py, PyAny>| {
             let pairs = items(value)?;
@@ -246,7 +252,7 @@ impl<'py> Column<'_, 'py> {
 
     fn lists_of(&self, field: &FieldRef, size: i32) -> PyResult<FixedSizeListArray> {
         let fits = |list: &Vec<Bound<'py, PyAny>>| i32::try_from(list.len()) == Ok(size);
-        let lists = self.each(&format!("a list of {size}"), |value| items(value).filter(fits))?;
+        let lists = self.each(&format!("a list of {size} values"), |value| items(value).filter(fits))?;
         let nulls = nulls(&lists);
         let Some(none) = self.values.first().map(|value| value.py().None().into_bound(value.py())) else {
             return Ok(FixedSizeListArray::new_null(field.clone(), size, 0));
@@ -260,7 +266,7 @@ impl<'py> Column<'_, 'py> {
     fn structs(&self, fields: &Fields) -> PyResult<StructArray> {
         let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-            let why = format!("{}: two fields are called '{}', which a dict cannot hold", self.what, twice.1);
+            let why = format!("{}: two fields have the name '{}', which a dict cannot hold", self.what, twice.1);
             return Err(raise(Error::invalid(why)));
         }
         let parts = |value: &Bound<'py, PyAny>| {
@@ -269,7 +275,7 @@ impl<'py> Column<'_, 'py> {
             let parts: Vec<Option<Bound<'py, PyAny>>> = names.iter().map(|name| known(name)).collect::<Option<_>>()?;
             (parts.iter().flatten().count() == dict.len()).then_some(parts)
         };
-        let rows = self.each(&format!("a dict of '{}'", names.join("', '")), parts)?;
+        let rows = self.each(&format!("a dict with the keys '{}'", names.join("', '")), parts)?;
         let column = |(at, field): (usize, &FieldRef)| {
             let part = |(row, value): (&Option<Vec<_>>, &Bound<'py, PyAny>)| {
                 let parts: Option<&Vec<Option<Bound<'py, PyAny>>>> = row.as_ref();

@@ -141,7 +141,7 @@ def test_a_bucket_that_is_not_there_is_told(place: tuple[str, dict[str, str]]) -
     uri, options = place
     with pytest.raises(drumlin.Error):
         drumlin.open("s3://nowhere/x", storage_options=options)
-    with pytest.raises(drumlin.NotFound, match="holds no store"):
+    with pytest.raises(drumlin.NotFound, match="there is no store at"):
         drumlin.open(uri, storage_options=options, mode="read")
     with pytest.raises(drumlin.InvalidArgument, match="durable at once"):
         drumlin.open(uri, storage_options=options, sync="interval")

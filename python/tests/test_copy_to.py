@@ -40,7 +40,7 @@ def test_a_backup_has_every_version(folder: str) -> None:
         assert store.table("a/x").versions()[0].metadata == {"by": "me"}
         # Each goes its own way.
         store.append("a/x", {"n": [7], "s": ["seven"]})
-        with pytest.raises(drumlin.AlreadyExists, match="'a/x' is in .*other already"):
+        with pytest.raises(drumlin.AlreadyExists, match="'a/x' already exists in .*other"):
             store.copy_to(backup)
         assert store.copy_to(backup, "a/x", versions="newest", replace=True).tables == ["a/x"]
         assert len(backup.table("a/x").versions()) == 1
@@ -63,7 +63,9 @@ def test_what_cannot_be_copied(folder: str) -> None:
         other.table("k").upsert({"id": [1]})
         with (
             drumlin.open(folder, mode="read") as reader,
-            pytest.raises(drumlin.InvalidArgument, match="'k' were written by key and are in memory; checkpoint"),
+            pytest.raises(
+                drumlin.InvalidArgument, match="'k' that were written by key are still in memory; checkpoint"
+            ),
         ):
             reader.copy_to(store)
         with (
@@ -99,7 +101,7 @@ def test_columns_are_computed() -> None:
         table.add_columns({"x": col("n") + 1})
     with pytest.raises(drumlin.InvalidArgument, match="no column m"):
         table.add_columns({"x": (pa.int64(), col("m") + 1)})
-    with pytest.raises(drumlin.InvalidArgument, match="is no value of type Int8"):
+    with pytest.raises(drumlin.InvalidArgument, match="is not a valid int8"):
         table.add_columns({"x": (pa.int8(), col("n") * 10)})
     assert len(table.versions()) == 3
     with store.transaction() as tx:

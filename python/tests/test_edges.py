@@ -196,7 +196,7 @@ def test_a_key_is_not_called_a_sort_column(store: drumlin.Store) -> None:
 )
 def test_a_text_in_double_quotes_is_told(store: drumlin.Store, where: str) -> None:
     store.write("t", {"s": ["x"]})
-    with pytest.raises(drumlin.InvalidArgument, match="a text takes single quotes: 'x'"):
+    with pytest.raises(drumlin.InvalidArgument, match="a string needs single quotes: 'x'"):
         store.read("t", where=where).to_arrow()
 
 
@@ -208,7 +208,7 @@ def test_times_as_text_and_times_too_old(store: drumlin.Store) -> None:
             store.read("t", as_of=text)
     for old in (before - dt.timedelta(days=1), dt.datetime(1601, 1, 1), dt.datetime(1, 1, 1)):
         for call in (store.table("t").read, store.table("t").schema):
-            with pytest.raises(drumlin.NotFound, match=r"'t'.*oldest, 0, was made at 20"):
+            with pytest.raises(drumlin.NotFound, match=r"'t'.*oldest version, 0, was made at 20"):
                 call(as_of=old)  # type: ignore[operator]
 
 
@@ -271,7 +271,7 @@ def test_a_folder_that_is_not_there_is_named(folder: str, tmp_path: Path) -> Non
         assert "tmp" not in told.stderr.replace(str(tmp_path), ""), told.stderr
     with drumlin.open(folder, inline_bytes=0) as store:
         shutil.rmtree(folder)
-        with pytest.raises(drumlin.Error, match="another history lies here") as caught:
+        with pytest.raises(drumlin.Error, match="the store here has another history") as caught:
             store.write("u", {"n": list(range(10))})
         assert ".tmp" not in str(caught.value)
 
@@ -450,7 +450,7 @@ def test_a_handle_writes_nothing_into_a_store_made_in_its_place(tmp_path: Path) 
         with drumlin.open(str(folder)) as other:
             other.tree.put("b", 1)
         before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-        with pytest.raises(drumlin.Error, match="another history lies here"):
+        with pytest.raises(drumlin.Error, match="the store here has another history"):
             store.tree.put("a", 3)
         assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
     with drumlin.open(str(folder)) as other:
@@ -502,7 +502,7 @@ def test_a_merge_takes_integers_that_fit_into_fewer_bits() -> None:
         table = store.table("t")
         table.create({"id": pa.int64(), "v": pa.int8()}, key=["id"])
         table.merge({"id": [1], "v": [127]}).when_not_matched(insert=True).execute()
-        with pytest.raises(drumlin.SchemaMismatch, match="'v'.*Int8.*Int64"):
+        with pytest.raises(drumlin.SchemaMismatch, match="'v'.*int8.*int64"):
             table.merge({"id": [1], "v": [128]}).when_matched(update=True).execute()
         assert table.read().to_arrow().to_pylist() == [{"id": 1, "v": 127}]
 

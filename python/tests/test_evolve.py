@@ -134,14 +134,14 @@ def test_wrong_changes_say_what_is_wrong() -> None:
     store.write("t", {"k": [1, 2], "n": [2**60 + 1, 0]}, sort=["k"])
     table = store.table("t")
     wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: table.drop_columns(["k"]), drumlin.InvalidArgument, "'k' is one that the table is sorted by"),
+        (lambda: table.drop_columns(["k"]), drumlin.InvalidArgument, "'k' is a column that the table is sorted by"),
         (lambda: table.drop_columns("n"), TypeError, "list of names"),
         (lambda: table.rename_columns({"n": "k"}), drumlin.InvalidArgument, "two columns are called 'k'"),
         (lambda: table.rename_columns({"x": "y"}), drumlin.InvalidArgument, "'x' does not exist"),
         (lambda: table.widen({"n": pa.int8()}), drumlin.SchemaMismatch, "does not hold all of its values"),
         (lambda: table.widen({"n": pa.float64()}), drumlin.SchemaMismatch, str(2**60 + 1)),
         (lambda: table.widen({"x": pa.float64()}), drumlin.InvalidArgument, "'x' does not exist"),
-        (lambda: table.add_columns({"n": pa.int8()}), drumlin.AlreadyExists, "'n' is there already"),
+        (lambda: table.add_columns({"n": pa.int8()}), drumlin.AlreadyExists, "'n' already exists"),
         (lambda: table.add_columns({"m": (pa.int8(), "x")}), drumlin.InvalidArgument, "default"),
         (lambda: table.add_columns({"m": (pa.int8(), 1, 2)}), drumlin.InvalidArgument, "3 parts"),
         (lambda: table.add_columns({"m": "int8?"}), drumlin.InvalidArgument, "columns"),
@@ -188,9 +188,9 @@ def test_columns_come_from_a_frame_by_key() -> None:
         {"k": "c", "n": 3, "price": 3.5},
     ]
     assert [version.kind for version in table.versions()] == ["write", "alter", "merge"]
-    with pytest.raises(drumlin.AlreadyExists, match="'price' is there already"):
+    with pytest.raises(drumlin.AlreadyExists, match="'price' already exists"):
         table.add_columns({"k": ["a"], "price": [0.0]}, on=["k"])
-    with pytest.raises(drumlin.InvalidArgument, match="two rows of the data"):
+    with pytest.raises(drumlin.InvalidArgument, match="rows 0 and 1 of the data"):
         table.add_columns({"k": ["a", "a"], "x": [0, 1]}, on=["k"])
     with pytest.raises(drumlin.InvalidArgument, match="not both"):
         table.add_columns({"k": ["a"]}, on="k", using=lambda rows: rows)

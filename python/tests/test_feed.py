@@ -80,14 +80,14 @@ def test_from_where(folder: str) -> None:
     with drumlin.open(folder) as store:
         [commit, *_] = _all(store.changes(seqs[2]))
         assert commit.events[0].path == "n/3"
-        with pytest.raises(drumlin.InvalidArgument, match="the newest is"):
+        with pytest.raises(drumlin.InvalidArgument, match="the newest commit is"):
             store.changes(store.seq + 1)
         with pytest.raises(drumlin.InvalidArgument, match="since=-1 is out of range"):
             store.changes(-1)
         store.checkpoint()
         store.tree.put("x", 1)
         store.checkpoint()
-        with pytest.raises(drumlin.SnapshotExpired, match="no longer there"):
+        with pytest.raises(drumlin.SnapshotExpired, match="no longer available"):
             store.changes(seqs[0])
 
 
@@ -173,7 +173,7 @@ def test_a_feed_keeps_its_store(folder: str) -> None:
     del store
     assert next(feed).events[0].path == "a"
     # It is still open: another handle of it must be opened with the same settings.
-    with pytest.raises(drumlin.Locked, match="in this process already"):
+    with pytest.raises(drumlin.Locked, match="already open in this process"):
         drumlin.open(folder, inline_bytes=1)
     del feed
     drumlin.open(folder, inline_bytes=1).close()

@@ -222,7 +222,7 @@ def test_another_extension_type_is_refused_by_every_door(folder: str, tmp_path: 
     bad = {
         "j": (
             good.set_column(1, "j", text),
-            r"'j': the table has extension type 'arrow.json' of Utf8, the data has .*'arrow.opaque'",
+            r"'j': the table has extension type 'arrow.json' stored as string, the data has .*'arrow.opaque'",
         ),
         "u": (
             good.set_column(0, "u", extended(pa.opaque(pa.binary(16), "id", "vendor"), ids)),
@@ -230,7 +230,7 @@ def test_another_extension_type_is_refused_by_every_door(folder: str, tmp_path: 
         ),
         "plain": (
             good.set_column(2, "plain", extended(pa.json_(), ["{}"] * 3)),
-            r"'plain': the table has type Utf8, the data has extension type 'arrow.json' of Utf8",
+            r"'plain': the table has type string, the data has extension type 'arrow.json' stored as string",
         ),
     }
     with drumlin.open(folder) as store:

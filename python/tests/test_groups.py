@@ -220,7 +220,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
         (lambda: scan.limit(1).group_by("n"), drumlin.InvalidArgument, "comes before limit"),
         (lambda: scan.select(["n"]).group_by("n"), drumlin.InvalidArgument, "comes before select"),
         (lambda: scan.resample("5m", on="n").agg(), drumlin.InvalidArgument, "has no time"),
-        (lambda: scan.resample("5 parsecs", on="n").agg(), drumlin.InvalidArgument, "no length of time"),
+        (lambda: scan.resample("5 parsecs", on="n").agg(), drumlin.InvalidArgument, "not a length of time"),
         (lambda: scan.resample("5m", on="n", closed="both"), drumlin.InvalidArgument, "'left' or 'right'"),
         (lambda: scan.resample("5m", on="n", origin=7), TypeError, "origin is a date"),  # type: ignore[arg-type]
         (lambda: scan.resample("5m", on="n", by="s"), TypeError, "by is a list of names"),
@@ -245,7 +245,7 @@ def test_sums_may_be_beyond_128_bits_on_the_way(order: tuple[int, ...]) -> None:
     assert agg(table, s=("d", "sum"), m=("d", "mean")) == [{"s": Decimal("9e37"), "m": 3e37}]
     table = pa.table({"d": pa.array([Decimal("50000000")] * 7, pa.decimal128(38, 30))})
     assert agg(table, m=("d", "mean")) == [{"m": 5e7}]
-    with pytest.raises(drumlin.InvalidArgument, match="the sum of a group is 350000000.* beyond Decimal128"):
+    with pytest.raises(drumlin.InvalidArgument, match="the sum of a group is 350000000.* does not fit into decimal128"):
         agg(table, s=("d", "sum"))
 
 
@@ -289,7 +289,9 @@ def test_calculations_with_exact_numbers_are_exact() -> None:
     assert found["b"] == 2 * (2**53 + 9)
     assert found["c"] == pytest.approx(0.15)
     assert found["d"] == -(2**53) - 1
-    with pytest.raises(drumlin.InvalidArgument, match="18446744073709551616 is beyond Int64: calculate with a decimal"):
+    with pytest.raises(
+        drumlin.InvalidArgument, match="18446744073709551616 does not fit into int64; calculate with a decimal"
+    ):
         agg(table, x=("big * 4", "sum"))
     assert agg(table, x=("big * 4.0", "sum")) == [{"x": Decimal(2**65 + 4)}]
     assert agg(table, x=("price > 0.15", "any"), y=("n > 0", "all")) == [{"x": True, "y": True}]

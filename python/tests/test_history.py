@@ -79,7 +79,7 @@ def test_what_is_no_message() -> None:
     store = drumlin.open("memory://")
     with pytest.raises(TypeError, match="message is a str, not a int"):
         store.with_message(3)  # type: ignore[arg-type]
-    with pytest.raises(drumlin.InvalidArgument, match="4097 bytes; at most 4096 are possible"):
+    with pytest.raises(drumlin.InvalidArgument, match="4097 bytes; expected at most 4096"):
         store.with_message("x" * 4097)
     with pytest.raises(TypeError, match="writer is a str"):
         drumlin.open("memory://", writer=3)  # type: ignore[arg-type]

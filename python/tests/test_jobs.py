@@ -195,7 +195,7 @@ def test_what_no_other_process_can_reach_is_refused(store: drumlin.Store) -> Non
         store.scan("t").splits()
     with pytest.raises(drumlin.InvalidArgument, match="memory://"):
         store.ticket(["t"])
-    with pytest.raises(drumlin.Corrupt, match="no split"):
+    with pytest.raises(drumlin.Corrupt, match="not a split"):
         drumlin.Split(b"nothing")
 
 

@@ -119,7 +119,9 @@ def test_inserting_what_is_there_writes_nothing(people: drumlin.Table, store: dr
         if flushed:
             store.checkpoint()
         seq = store.seq
-        with pytest.raises(drumlin.AlreadyExists, match=r"'people' has rows with the keys 1, 2; nothing was written"):
+        with pytest.raises(
+            drumlin.AlreadyExists, match=r"'people' already has rows with the keys 1, 2; nothing was written"
+        ):
             people.insert([{**ADA, "id": 5}, GRACE, ADA])
         with pytest.raises(drumlin.AlreadyExists, match="more than one row with the key 8"):
             people.insert([{**ADA, "id": 8}, {**ADA, "id": 8}])

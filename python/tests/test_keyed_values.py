@@ -104,22 +104,22 @@ def test_keys_in_all_forms(people: drumlin.Table) -> None:
 def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table, store: drumlin.Store) -> None:
     seq = store.seq
     refused: list[tuple[Any, type[Exception], str]] = [
-        ({**ADA, "id": "1"}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not '1'"),
-        ({**ADA, "id": 2**31}, drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 2147483648"),
-        ({**ADA, "id": True}, drumlin.InvalidArgument, "expected an int of type Int32, not True"),
-        ({**ADA, "id": 1.0}, drumlin.InvalidArgument, "expected an int of type Int32, not 1.0"),
+        ({**ADA, "id": "1"}, drumlin.InvalidArgument, "column 'id': expected an int of type int32, not '1'"),
+        ({**ADA, "id": 2**31}, drumlin.InvalidArgument, "column 'id': expected an int of type int32, not 2147483648"),
+        ({**ADA, "id": True}, drumlin.InvalidArgument, "expected an int of type int32, not True"),
+        ({**ADA, "id": 1.0}, drumlin.InvalidArgument, "expected an int of type int32, not 1.0"),
         ({**ADA, "name": 1}, drumlin.InvalidArgument, "column 'name': expected a str, not 1"),
         ({**ADA, "born": "1815"}, drumlin.InvalidArgument, "column 'born': expected a date, not '1815'"),
         ({**ADA, "born": dt.datetime(1815, 1, 1, 5)}, drumlin.InvalidArgument, "expected a date, not datetime"),
         ({**ADA, "id": None}, drumlin.InvalidArgument, "key column 'id' takes no nulls"),
         ({"name": "x", "born": None}, drumlin.SchemaMismatch, "the table has 'id', which the data lacks"),
         ({**ADA, "more": 1}, drumlin.SchemaMismatch, "the data has 'more', which the table lacks"),
-        ({"id": [1, 2], "name": ["a"], "born": [None]}, drumlin.InvalidArgument, "'id' has 2, 'name' has 1"),
+        ({"id": [1, 2], "name": ["a"], "born": [None]}, drumlin.InvalidArgument, "'id' has 2 and 'name' has 1"),
         ({}, drumlin.InvalidArgument, "the dict is empty"),
         ({1: 2}, TypeError, "a column's name is a str, not 1"),
         ([ADA, 5], TypeError, "a list of rows has dicts, not a int"),
         ("x", TypeError, "is no table"),
-        (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "Int32.*Int64"),
+        (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "int32.*int64"),
     ]
     for rows, kind, why in refused:
         for write in (people.upsert, people.insert):
@@ -132,21 +132,21 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
     store.table("two").create({"a": pa.string(), "b": pa.int8(), "n": pa.int8()}, key=["a", "b"])
     two = store.table("two")
     refused: list[tuple[drumlin.Table, Any, type[Exception], str]] = [
-        (people, ["x"], drumlin.InvalidArgument, "column 'id': expected an int of type Int32, not 'x'"),
+        (people, ["x"], drumlin.InvalidArgument, "column 'id': expected an int of type int32, not 'x'"),
         (people, [None], drumlin.InvalidArgument, "key column 'id' takes no nulls"),
-        (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id': expected its value.* not \(1, 2\)"),
-        (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id': .* not {'name': 1}"),
-        (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type Int32, the data has Float64"),
-        (people, np.array([2**40]), drumlin.InvalidArgument, "'id': a value of type Int64 is not one of type Int32"),
+        (people, [(1, 2)], drumlin.InvalidArgument, r"the key is the column 'id'; expected its value.* not \(1, 2\)"),
+        (people, [{"name": 1}], drumlin.InvalidArgument, "the key is the column 'id'; .* not {'name': 1}"),
+        (people, np.array([1.5]), drumlin.SchemaMismatch, "'id': the table has type int32, the data has double"),
+        (people, np.array([2**40]), drumlin.InvalidArgument, r"'id': 1099511627776 \(int64\) is not a valid int32"),
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, "abc", TypeError, r"keys is a list of keys, not one key: write \['abc'\]"),
         (people, 5, TypeError, "a builtins.int has no keys: expected a list of values"),
-        (two, ["a"], drumlin.InvalidArgument, "the key is the columns 'a', 'b': expected a tuple .* not 'a'"),
-        (two, [("a",)], drumlin.InvalidArgument, "the key is the columns 'a', 'b'"),
-        (two, [("a", 200)], drumlin.InvalidArgument, "column 'b': expected an int of type Int8, not 200"),
+        (two, ["a"], drumlin.InvalidArgument, "the key has the columns 'a', 'b'; expected a tuple .* not 'a'"),
+        (two, [("a",)], drumlin.InvalidArgument, "the key has the columns 'a', 'b'"),
+        (two, [("a", 200)], drumlin.InvalidArgument, "column 'b': expected an int of type int8, not 200"),
         (two, [("a", None)], drumlin.InvalidArgument, "key column 'b' takes no nulls"),
-        (two, pa.array(["a"]), drumlin.InvalidArgument, "which an array of single values is not"),
+        (two, pa.array(["a"]), drumlin.InvalidArgument, "not an array of single values"),
     ]
     for table, keys, kind, why in refused:
         with pytest.raises(kind, match=why):
@@ -174,7 +174,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
 def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
     schema = pa.schema([("a", pa.int64()), ("x", pa.float64()), ("l", pa.list_(pa.int64()))])
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"key": ["x"]}, "'x' of type Float64 cannot be in a key"),
+        ({"key": ["x"]}, "'x' of type double cannot be in a key"),
         ({"key": ["l"]}, "'l'"),
         ({"key": ["b"]}, "'b'"),
         ({"key": ["a", "a"]}, "'a'"),
@@ -343,7 +343,9 @@ def test_keys_may_come_in_another_unit(store: drumlin.Store) -> None:
     assert store.table("t").get_many(frame).found.to_pylist() == [True]
     assert store.table("t").delete_keys(frame).rows == 1
     assert store.table("t").get((moment, Decimal("1.5"))) is None
-    with pytest.raises(drumlin.InvalidArgument, match="it would be rounded"):
+    with pytest.raises(
+        drumlin.InvalidArgument, match=r"'d': 1\.505 \(decimal128\(4, 3\)\) is not a valid decimal128\(10, 2\)"
+    ):
         store.table("t").get_many(pa.table({"t": [moment], "d": [Decimal("1.505")]}))
 
 

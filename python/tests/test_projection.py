@@ -127,8 +127,8 @@ def test_functions(store: drumlin.Store, raised: list[Any]) -> None:
     # Invalid keys and values raise errors too.
     store.tree.projection("odd", "users/*", key=lambda path, payload: {1}, value=lambda path, payload: 1)
     assert {message for _, message in raised if "key" in message} == {
-        "key: set is not a JSON value (None, bool, int, float, str, list, tuple, dict with str keys); bytes are taken "
-        "as a whole payload only"
+        "key: set is not a JSON value; expected None, a bool, int, float, str, list, tuple or dict with str keys "
+        "(bytes can only be a whole payload)"
     }
     assert len(store.tree.projection("odd")) == 0
     # The whole payload by default.
@@ -221,18 +221,21 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
         ({"pattern": None, "key": "name"}, "give a pattern"),
         ({"pattern": None, "bag": True}, "give a pattern"),
         ({"pattern": "a/*"}, "key is missing"),
-        ({"pattern": "a/*", "key": "nothing"}, "field 'nothing' is not known"),
+        ({"pattern": "a/*", "key": "nothing"}, "'nothing' is not a field"),
         ({"pattern": "a/*", "key": []}, "needs at least one field"),
-        ({"pattern": "a/*", "key": ["name", "payload."]}, "field 'payload.' is not known"),
+        ({"pattern": "a/*", "key": ["name", "payload."]}, "'payload.' is not a field"),
         ({"pattern": "a/*", "key": "name", "value": len}, "key must be one too"),
         ({"pattern": "a/*", "key": len, "value": "name"}, "value must be one too, not 'name'"),
-        ({"pattern": P(payload("x") == 1, "*"), "key": "name"}, "a condition on a node that is not the last"),
+        (
+            {"pattern": P(payload("x") == 1, "*"), "key": "name"},
+            "only the last part of the pattern may have a condition on a node",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(store: drumlin.Store, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(drumlin.InvalidArgument, match=message):
         store.tree.projection("p", **arguments)
-    with pytest.raises(drumlin.InvalidArgument, match="cannot name a projection"):
+    with pytest.raises(drumlin.InvalidArgument, match="cannot be the name of a projection"):
         store.tree.projection("", "a/*", key="name")
 
 

@@ -276,7 +276,7 @@ def test_undrop(store: drumlin.Store) -> None:
     assert store.read("old/t").to_arrow()["n"].to_pylist() == [1, 2]
     assert store.read("old/t", as_of=0).to_arrow()["n"].to_pylist() == [1]
     assert store.read("t").to_arrow()["n"].to_pylist() == [9]
-    with pytest.raises(drumlin.NotFound, match="nothing dropped from 't'"):
+    with pytest.raises(drumlin.NotFound, match="no table that was dropped from 't'"):
         store.undrop("t")
 
 

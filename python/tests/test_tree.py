@@ -90,17 +90,17 @@ LOOP.append(LOOP)
         (10**5000, "payload: the <class 'int'> is out of range"),
         ({"a": {1: 2}}, r"payload\['a'\]: key 1 is not a str"),
         ({None: 2}, "payload: key None is not a str"),
-        ("\ud800", "payload: the text holds half a surrogate pair"),
-        ({"\udfff": 1}, "payload: the text holds half a surrogate pair"),
+        ("\ud800", "payload: the str has half a surrogate pair"),
+        ({"\udfff": 1}, "payload: the str has half a surrogate pair"),
         ({1, 2}, "payload: set is not a JSON value"),
         ([object()], r"payload\[0\]: object is not a JSON value"),
-        ([b"x"], r"payload\[0\]: bytes is not a JSON value .* bytes are taken as a whole payload only"),
+        ([b"x"], r"payload\[0\]: bytes is not a JSON value; .*bytes can only be a whole payload"),
         ({"x": bytearray(1)}, r"payload\['x'\]: bytearray is not a JSON value"),
         (np.int64(1), "payload: int64 is not a JSON value"),
-        (nested(128), "nested more than 127 deep"),
-        (LOOP, "nested more than 127 deep"),
+        (nested(128), "nested more than 127 levels deep"),
+        (LOOP, "nested more than 127 levels deep"),
         (b"x" * ((1 << 20) + 1), "1048577 bytes"),
-        (["x" * (1 << 20)], "at most 1048576 are taken"),
+        (["x" * (1 << 20)], "expected at most 1048576"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -160,7 +160,7 @@ def test_put_tells_what_changed(store: drumlin.Store) -> None:
 
 def test_puts_on_conditions(store: drumlin.Store) -> None:
     store.tree.create("a", 1)
-    with pytest.raises(drumlin.AlreadyExists, match="there is a node at 'a'"):
+    with pytest.raises(drumlin.AlreadyExists, match="a node at 'a' already exists"):
         store.tree.create("a", 2)
     with pytest.raises(drumlin.NotFound, match="no node at 'b'"):
         store.tree.update("b", 2)
@@ -169,7 +169,9 @@ def test_puts_on_conditions(store: drumlin.Store) -> None:
     with pytest.raises(drumlin.InvalidArgument, match="mode='old' is not known; expected 'create', 'update' or None"):
         store.tree.put("a", 4, mode="old")  # type: ignore[arg-type]
     store.tree.put("a", 4, when=payload() == 3)
-    with pytest.raises(drumlin.ConditionFailed, match="'a' is not as was asked for: its payload, version 4, is 4"):
+    with pytest.raises(
+        drumlin.ConditionFailed, match="the condition on 'a' does not hold: its payload, version 4, is 4"
+    ):
         store.tree.put("a", 5, when=payload() == 3)
     store.tree.put("b", 1, when=exists(False))
     with pytest.raises(drumlin.ConditionFailed):
@@ -229,7 +231,9 @@ def test_nodes_that_live_on_others(store: drumlin.Store) -> None:
     store.tree.put("sessions/1", "here")
     store.tree.put("locks/a", 1, keep_while={"sessions/1": exists()})
     store.tree.put("locks/b", 1, keep_while=[("sessions/1", payload() == "here"), ("locks/a", exists())])
-    with pytest.raises(drumlin.ConditionFailed, match="'locks/c' is to live while a condition on 'sessions/2' holds"):
+    with pytest.raises(
+        drumlin.ConditionFailed, match="'locks/c' cannot be kept while a condition on 'sessions/2' holds"
+    ):
         store.tree.put("locks/c", 1, keep_while={"sessions/2": exists()})
     change = store.tree.put("sessions/1", "away")
     assert [(c.path, c.cause) for c in change.indirect] == [("locks/b", "keep_while")]
@@ -398,7 +402,7 @@ def test_chains_stay_flat(store: drumlin.Store) -> None:
         (lambda: bool(has_payload()), TypeError, "combine with &, | and ~"),
         (lambda: bool(payload("a")), TypeError, "compare it"),
         (lambda: bool(children()), TypeError, "compare it"),
-        (lambda: P(), drumlin.InvalidArgument, "a pattern of 0 parts"),
+        (lambda: P(), drumlin.InvalidArgument, "the pattern has 0 parts"),
         (lambda: P("a//b"), drumlin.InvalidArgument, "pattern ''"),
         (lambda: P(3), TypeError, "a part of a pattern is a str, a condition, deep.* not a int"),
         (lambda: P("a") / 3, TypeError, "unsupported operand"),

@@ -85,8 +85,12 @@ def test_which_and_in_what_order(store: drumlin.Store) -> None:
     [
         ({"actions": ["made"]}, drumlin.InvalidArgument, "action 'made' is not known"),
         ({"actions": "create"}, TypeError, "actions is a list"),
-        ({"name": ""}, drumlin.InvalidArgument, "cannot name a trigger"),
-        ({"pattern": P(payload("x") == 1, "*")}, drumlin.InvalidArgument, "a condition on a node that is not the last"),
+        ({"name": ""}, drumlin.InvalidArgument, "cannot be the name of a trigger"),
+        (
+            {"pattern": P(payload("x") == 1, "*")},
+            drumlin.InvalidArgument,
+            "only the last part of the pattern may have a condition on a node",
+        ),
         ({"pattern": 3}, TypeError, "expected a pattern"),
         ({"priority": 2**40}, OverflowError, "int"),
         ({"callback": "x"}, TypeError, "a callback is a function of an event, not a str"),

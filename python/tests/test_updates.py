@@ -74,11 +74,11 @@ def test_wrong_updates_say_what_is_wrong() -> None:
     store.write("t", {"k": [1], "n": [1], "s": ["x"]}, sort=["k"])
     table = store.table("t")
     wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: table.update({"k": 2}), drumlin.InvalidArgument, "'k' is one that the table is sorted by"),
+        (lambda: table.update({"k": 2}), drumlin.InvalidArgument, "'k' is a column that the table is sorted by"),
         (lambda: table.update({"s": "Ada"}), drumlin.InvalidArgument, "Ada"),
         (lambda: table.update({"n": 2.5}), drumlin.InvalidArgument, "decimal places"),
-        (lambda: table.update({"n": "n * 1e30"}), drumlin.InvalidArgument, "no value of type Int64"),
-        (lambda: table.update({"n": b"x"}), drumlin.InvalidArgument, "no value of type Int64"),
+        (lambda: table.update({"n": "n * 1e30"}), drumlin.InvalidArgument, "is not a valid int64"),
+        (lambda: table.update({"n": b"x"}), drumlin.InvalidArgument, "is not a valid int64"),
         (lambda: table.update({"zz": 1}), drumlin.InvalidArgument, "'zz' does not exist"),
         (lambda: table.update({}), drumlin.InvalidArgument, "no column is set"),
         (lambda: table.update("n = 1"), TypeError, "set is a dict"),  # type: ignore[arg-type]
@@ -136,10 +136,14 @@ def test_wrong_merges_say_what_is_wrong() -> None:
         return table.merge({"id": [1], "n": [2]} if data is None else data, on=on)
 
     wrong: list[tuple[Callable[[], object], type[Exception], str]] = [
-        (lambda: merge(source).when_matched(update=True).execute(), drumlin.InvalidArgument, "two rows of the data"),
+        (
+            lambda: merge(source).when_matched(update=True).execute(),
+            drumlin.InvalidArgument,
+            "rows 0 and 1 of the data",
+        ),
         (lambda: merge(on=None).when_matched(update=True).execute(), drumlin.InvalidArgument, "has no key"),
         (lambda: merge(on=["x"]).when_matched(update=True).execute(), drumlin.InvalidArgument, "'x' does not exist"),
-        (lambda: merge().execute(), drumlin.InvalidArgument, "says of no row"),
+        (lambda: merge().execute(), drumlin.InvalidArgument, "the merge has no action"),
         (lambda: merge().when_matched(), drumlin.InvalidArgument, "either what to update or delete=True"),
         (lambda: merge().when_matched(update=True, delete=True), drumlin.InvalidArgument, "either"),
         (lambda: merge().when_not_matched(insert=None), drumlin.InvalidArgument, "what to insert"),

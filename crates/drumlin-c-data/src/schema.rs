@@ -47,10 +47,10 @@ fn with_sound_keys(data_type: DataType) -> DataType {
 /// As for [`field`].
 unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
     if depth > DEPTH_MAX {
-        return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} deep")));
+        return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} levels deep")));
     }
     if schema.release.is_none() {
-        return Err(malformed("a schema that was released"));
+        return Err(malformed("the schema was already released"));
     }
     // SAFETY: strings of the C interface end with a NUL.
     let text = |text: *const c_char| unsafe { CStr::from_ptr(text) };
@@ -63,19 +63,19 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
     };
     let named = |e: Error| e.context(format!("field '{name}'"));
     if schema.format.is_null() {
-        return Err(named(malformed("a field without a type")));
+        return Err(named(malformed("the field has no type")));
     }
-    let format = text(schema.format).to_str().map_err(|_| named(malformed("a type whose name is not UTF-8")))?;
+    let format = text(schema.format).to_str().map_err(|_| named(malformed("the name of its type is not UTF-8")))?;
     if !schema.metadata.is_null() {
         // SAFETY: the caller's promise.
         unsafe { check_metadata(schema.metadata) }.map_err(named)?;
     }
     let size = format.strip_prefix('+').unwrap_or(format).strip_prefix("w:").map(str::parse::<i64>);
     if matches!(size, Some(Ok(size)) if size < 0) {
-        return Err(named(malformed(format!("a size below zero, in type '{format}'"))));
+        return Err(named(malformed(format!("its type '{format}' has a size below zero"))));
     }
     if !schema.dictionary.is_null() && !["c", "C", "s", "S", "i", "I", "l", "L"].contains(&format) {
-        return Err(named(malformed(format!("a dictionary whose keys are of type '{format}' and not integers"))));
+        return Err(named(malformed(format!("the keys of its dictionary are of type '{format}', not integers"))));
     }
     let least = match format {
         "+r" => 2,
@@ -83,14 +83,17 @@ unsafe fn check(schema: &FFI_ArrowSchema, depth: usize) -> Result<()> {
         format if format.starts_with("+w:") => 1,
         _ => 0,
     };
-    let count = usize::try_from(schema.n_children).map_err(|_| named(malformed("less than no children")))?;
+    let count =
+        usize::try_from(schema.n_children).map_err(|_| named(malformed("the number of its children is below zero")))?;
     if count < least || (count > 0 && schema.children.is_null()) {
-        return Err(named(malformed(format!("{count} children of a field of type '{format}'"))));
+        return Err(named(malformed(format!(
+            "it has {count} children, or their list is missing; expected at least {least} for its type '{format}'"
+        ))));
     }
     for at in 0..count {
         // SAFETY: there are that many children.
         let child = unsafe { (*schema.children.add(at)).as_ref() };
-        let child = child.ok_or_else(|| named(malformed("a missing child")))?;
+        let child = child.ok_or_else(|| named(malformed("it lacks one of its children")))?;
         // SAFETY: the caller's promise.
         unsafe { check(child, depth + 1) }.map_err(named)?;
     }
@@ -114,7 +117,7 @@ unsafe fn check_metadata(metadata: *const c_char) -> Result<()> {
         let number = i32::from_ne_bytes(unsafe { at.cast::<[u8; 4]>().read_unaligned() });
         // SAFETY: just past what was read.
         *at = unsafe { at.add(4) };
-        usize::try_from(number).map_err(|_| malformed("metadata of a length below zero"))
+        usize::try_from(number).map_err(|_| malformed("the length of its metadata is below zero"))
     };
     let text = |at: &mut *const u8| -> Result<String, Vec<u8>> {
         let bytes = match number(at) {
@@ -135,13 +138,16 @@ unsafe fn check_metadata(metadata: *const c_char) -> Result<()> {
     for _ in 0..count.max(0) {
         let not_text = |what: &str, bytes: Vec<u8>| {
             let shown = String::from_utf8_lossy(&bytes).chars().take(40).collect::<String>();
-            Error::invalid(format!("metadata that are not UTF-8 cannot be stored: {what} '{}'", shown.escape_debug()))
+            Error::invalid(format!(
+                "metadata that is not UTF-8 cannot be stored, such as {what} '{}'; encode or remove it",
+                shown.escape_debug()
+            ))
         };
         let key = text(&mut at).map_err(|bytes| not_text("the key", bytes))?;
         text(&mut at).map_err(|_| not_text("the value of", key.into_bytes()))?;
     }
     match count {
-        ..0 => Err(malformed("less than no metadata")),
+        ..0 => Err(malformed("the number of its metadata entries is below zero")),
         _ => Ok(()),
     }
 }

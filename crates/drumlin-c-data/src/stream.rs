@@ -7,6 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
+use drumlin::base::TypeName;
 use drumlin::{Error, Result};
 
 use crate::{array, field, malformed};
@@ -27,10 +28,10 @@ impl Stream {
     /// [`array()`] and [`field()`].
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self> {
         if stream.release.is_none() {
-            return Err(Error::invalid("the Arrow stream was read before: it can be read once"));
+            return Err(Error::invalid("the Arrow stream was already read, and can only be read once; make it again"));
         }
         let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
-            return Err(malformed("a stream without functions"));
+            return Err(malformed("the stream has no functions to read it"));
         };
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: the caller's promise.
@@ -90,6 +91,8 @@ pub fn schema_of(field: &Field) -> Result<arrow::datatypes::SchemaRef> {
             let schema = arrow::datatypes::Schema::new_with_metadata(fields.clone(), field.metadata().clone());
             Ok(std::sync::Arc::new(schema))
         }
-        other => Err(Error::invalid(format!("rows are expected, with columns; this is one column of type {other}"))),
+        other => {
+            Err(Error::invalid(format!("expected rows with columns, got a single column of type {}", TypeName(other))))
+        }
     }
 }

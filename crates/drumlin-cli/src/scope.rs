@@ -37,7 +37,7 @@ impl Scope {
     /// Fails if it is a plain path with nothing there.
     pub fn check(&self, store: &Store) -> Result<(), Failure> {
         match self.path() {
-            Some(path) if !store.tree().exists(path)? => Err(Failure::Error(format!("nothing at '{path}'"))),
+            Some(path) if !store.tree().exists(path)? => Err(Failure::Error(format!("there is nothing at '{path}'"))),
             _ => Ok(()),
         }
     }

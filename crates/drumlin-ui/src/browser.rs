@@ -20,8 +20,9 @@ const OPENER: &str = if cfg!(target_os = "macos") {
 
 /// Opens `address`; the file must stay until the browser has read it.
 pub fn open(address: &str) -> Result<NamedTempFile> {
-    let failed =
-        |e: std::io::Error| Error::unavailable(format!("no browser was opened ({OPENER}: {e}); open the address"));
+    let failed = |e: std::io::Error| {
+        Error::unavailable(format!("could not open a browser ({OPENER}: {e}); open the address yourself"))
+    };
     let mut file = tempfile::Builder::new().prefix("drumlin-ui-").suffix(".html").tempfile().map_err(failed)?;
     file.write_all(page(address).as_bytes()).map_err(failed)?;
     file.flush().map_err(failed)?;

@@ -44,37 +44,43 @@ impl Guard {
     pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Admitted, Reply> {
         let refuse = |status, message: &str| Err(Reply::refusal(status, message));
         if uri.authority().is_some() || uri.path_and_query().is_none_or(|t| t.as_str().len() > TARGET_BYTES_MAX) {
-            return refuse(StatusCode::URI_TOO_LONG, "the target is no path, or too long");
+            return refuse(StatusCode::URI_TOO_LONG, "the target of the request is not a path, or is too long");
         }
         if !only(headers, HOST.as_str()).is_some_and(|host| self.hosts.iter().any(|known| known == host)) {
-            return refuse(StatusCode::MISDIRECTED_REQUEST, "this server is 127.0.0.1, and known by no other name");
+            return refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the server does not answer to this host name; use the address that was printed when it was started",
+            );
         }
         if headers.contains_key(ORIGIN)
             && !only(headers, ORIGIN.as_str()).is_some_and(|origin| self.origins.iter().any(|known| known == origin))
         {
-            return refuse(StatusCode::FORBIDDEN, "pages of other sites are not answered");
+            return refuse(StatusCode::FORBIDDEN, "the server does not answer the pages of other sites");
         }
         let of_store = uri.path().starts_with("/api/") || uri.path() == "/metrics";
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if !of_store {
             return match reads {
                 true => Ok(Admitted::Page),
-                false => refuse(StatusCode::METHOD_NOT_ALLOWED, "the page is read by GET"),
+                false => refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET for the files of the page"),
             };
         }
         if headers.contains_key(SEC_FETCH_SITE)
             && !only(headers, SEC_FETCH_SITE).is_some_and(|site| matches!(site, "same-origin" | "none"))
         {
-            return refuse(StatusCode::FORBIDDEN, "pages of other sites are not answered");
+            return refuse(StatusCode::FORBIDDEN, "the server does not answer the pages of other sites");
         }
         let given = only(headers, AUTHORIZATION.as_str()).and_then(|value| value.strip_prefix("Bearer "));
         if !given.is_some_and(|given| same(given.as_bytes(), self.token.as_bytes())) {
-            return refuse(StatusCode::UNAUTHORIZED, "open the address that was printed when the server was started");
+            return refuse(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong; open the address that was printed when the server was started",
+            );
         }
         match *method {
             Method::GET | Method::HEAD => Ok(Admitted::Read),
             Method::POST if only(headers, CONTENT_TYPE.as_str()) == Some("application/json") => Ok(Admitted::Change),
-            Method::POST => refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a change is sent as application/json"),
+            Method::POST => refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "expected a body of type application/json"),
             _ => refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET or POST"),
         }
     }

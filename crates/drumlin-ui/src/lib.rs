@@ -74,8 +74,8 @@ pub fn serve(store: Store, options: &Options) -> Result<Server> {
     let asked = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
     let unavailable = |what: String| move |e: std::io::Error| Error::unavailable(format!("{what}: {e}"));
     let listener = TcpListener::bind(asked)
-        .map_err(unavailable(format!("cannot listen on {asked}; give another port, or 0 for any that is free")))?;
-    let local = listener.local_addr().map_err(unavailable("the address of the server is unknown".into()))?;
+        .map_err(unavailable(format!("cannot listen on {asked}; give another port, or 0 for any free one")))?;
+    let local = listener.local_addr().map_err(unavailable("cannot find out the address of the server".into()))?;
     listener.set_nonblocking(true).map_err(unavailable("cannot listen without blocking".into()))?;
     let token = token()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -85,7 +85,7 @@ pub fn serve(store: Store, options: &Options) -> Result<Server> {
         .enable_io()
         .enable_time()
         .build()
-        .map_err(unavailable("no threads for the server".into()))?;
+        .map_err(unavailable("cannot start the threads of the server".into()))?;
     let closing = Cancel::default();
     let guard = Guard::new(local.port(), token.clone());
     let shared = Arc::new(Shared::new(store, guard, options.write, closing.clone()));

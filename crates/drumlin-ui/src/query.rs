@@ -33,20 +33,20 @@ impl Query {
 
     /// The value of `name`, which must be there.
     pub fn need(&self, name: &str) -> Result<&str> {
-        self.get(name).ok_or_else(|| Error::invalid(format!("the request lacks '{name}'")))
+        self.get(name).ok_or_else(|| Error::invalid(format!("the request has no '{name}', which is required")))
     }
 
     /// The number `name`, at most `max`; `default` if it is not there.
     pub fn number(&self, name: &str, default: u64, max: u64) -> Result<u64> {
         let Some(text) = self.text(name) else { return Ok(default) };
         let number = text.parse().ok().filter(|number| *number <= max);
-        number.ok_or_else(|| Error::invalid(format!("'{name}' must be a whole number, at most {max}")))
+        number.ok_or_else(|| Error::invalid(format!("'{name}' is '{text}'; expected a whole number of at most {max}")))
     }
 }
 
 /// Replaces `+` and percent signs with two digits by what they stand for.
 fn decoded(text: &str) -> Result<String> {
-    let bad = || Error::invalid("the request's query is not UTF-8 in percent encoding");
+    let bad = || Error::invalid("the query of the request is not valid; expected UTF-8 in percent encoding");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

@@ -109,14 +109,15 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Full<By
 async fn reply(shared: &Shared, request: Request<Incoming>) -> std::result::Result<Reply, Reply> {
     let admitted = shared.guard.check(request.method(), request.uri(), request.headers())?;
     let path = request.uri().path().to_owned();
-    let nothing = || Reply::refusal(StatusCode::NOT_FOUND, "there is nothing of this name");
+    let nothing = || Reply::refusal(StatusCode::NOT_FOUND, "nothing has this name; check the address");
     if admitted == Admitted::Page {
         return assets::find(&path).ok_or_else(nothing);
     }
     let query = Query::new(request.uri().query().unwrap_or_default()).map_err(|e| Reply::error(&e))?;
     let body = match admitted {
         Admitted::Change if !shared.context.write => {
-            let hint = "this server changes nothing: start it with --write (in Python: write=True)";
+            let hint =
+                "this server is for reading only; start it with --write (in Python: write=True) to change the store";
             return Err(Reply::refusal(StatusCode::FORBIDDEN, hint));
         }
         Admitted::Change => Some(body(request.into_body()).await?),
@@ -141,10 +142,12 @@ async fn reply(shared: &Shared, request: Request<Incoming>) -> std::result::Resu
 async fn body(body: Incoming) -> std::result::Result<Value, Reply> {
     let refuse = |status, message: &str| Reply::refusal(status, message);
     let read = timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect()).await;
-    let read = read.map_err(|_| refuse(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
-    let too_large = format!("the body is incomplete, or larger than {BODY_BYTES_MAX} bytes");
+    let read =
+        read.map_err(|_| refuse(StatusCode::REQUEST_TIMEOUT, "the body of the request did not arrive in time"))?;
+    let too_large = format!("the body of the request is incomplete, or larger than {BODY_BYTES_MAX} bytes");
     let read = read.map_err(|_| refuse(StatusCode::PAYLOAD_TOO_LARGE, &too_large))?.to_bytes();
-    serde_json::from_slice(&read).map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not JSON"))
+    serde_json::from_slice(&read)
+        .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body of the request is not valid JSON"))
 }
 
 /// Stops a job once its answer is waited for no more.
@@ -158,7 +161,7 @@ impl Drop for Waiter {
 
 /// Has the store do the work of a call; `None` if there is none of its name.
 async fn job(shared: &Shared, call: Arc<Call>) -> std::result::Result<Option<Reply>, Reply> {
-    let busy = || Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "too much is asked at a time; try again");
+    let busy = || Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is busy with other requests; try again");
     let place = timeout(JOB_WAIT, shared.jobs.clone().acquire_owned()).await.map_err(|_| busy())?;
     let (place, context, waiter) = (place.map_err(|_| busy())?, shared.context.clone(), Waiter(Cancel::default()));
     let cancel = waiter.0.clone();

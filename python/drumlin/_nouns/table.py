@@ -288,7 +288,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         ...     store.table("names").insert({"id": [2, 1]})
         ... except drumlin.AlreadyExists as error:
         ...     print(error)
-        'names' has rows with the key 1; nothing was written
+        'names' already has rows with the key 1; nothing was written
         """
         new = evolves(schema)
         return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)

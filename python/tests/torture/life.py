@@ -137,7 +137,7 @@ class Worker:
                 # A reclaim is several commits; it failed after the first.
                 self.journal.note("done", number, None)
                 self.model = replace(self.model, trash=())
-            elif operation[0] == "purge" and "the rows are gone from all versions" in str(error):
+            elif operation[0] == "purge" and "the rows were removed from all versions" in str(error):
                 # So is a purge, and says how far it came.
                 self.journal.note("done", number, None)
                 self.model = expected

@@ -111,7 +111,7 @@ impl Alter {
             table.alter(&Change::AddConstraints(constraints), &options).map(drop)
         });
         bar.clear();
-        done.map_err(|e: drumlin::Error| Failure::from(e).or_interrupted("the table is as it was"))?;
+        done.map_err(|e: drumlin::Error| Failure::from(e).or_interrupted("the table is unchanged"))?;
         let schema = store.table(&self.table).schema(&AsOf::Newest)?;
         let checks = store.table(&self.table).constraints(&AsOf::Newest)?.checks;
         store.close()?;
@@ -126,7 +126,7 @@ impl Alter {
 
     fn changes(&self) -> Result<Vec<Change>, Failure> {
         if let Some((name, _)) = self.fill.iter().find(|(name, _)| !self.add.iter().any(|new| new.name() == name)) {
-            return Err(Failure::Usage(format!("--fill {name}: there is no --add {name}=TYPE")));
+            return Err(Failure::Usage(format!("--fill {name} needs --add {name}=TYPE")));
         }
         let names = |at: usize| &self.fill[at].0;
         if let Some(at) = (1..self.fill.len()).find(|at| (0..*at).any(|before| names(before) == names(*at))) {

@@ -126,7 +126,7 @@ fn table(scan: Scan, most: u64, out: &mut Output) -> Outcome {
         for row in 0..batch.num_rows() {
             if printed == most {
                 grid.print(out)?;
-                say(format_args!("the first {most} rows; --head or --tail prints as many as you say"));
+                say(format_args!("only the first {most} rows are shown; use --head or --tail to choose the rows"));
                 return Ok(());
             }
             let texts: Vec<String> =

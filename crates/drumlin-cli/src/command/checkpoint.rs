@@ -42,7 +42,7 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
     let bar = Bar::new("checkpoint", 0);
     let report = store.checkpoint(&CheckpointOptions { plan, task: bar.task(&interrupt::listen()) });
     bar.clear();
-    let report = report.map_err(|e| Failure::from(e).or_interrupted("the content is as it was"))?;
+    let report = report.map_err(|e| Failure::from(e).or_interrupted("the content is unchanged"))?;
     store.close()?;
     for failure in &report.failures {
         say(format_args!("left as it is: {failure}"));

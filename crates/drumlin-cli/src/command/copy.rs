@@ -77,7 +77,7 @@ impl CopyTo {
         let options = CopyToOptions { newest_only: self.newest, replace: self.replace, task };
         let report = store.copy_to(&other, self.pattern.as_str(), &options);
         bar.clear();
-        let report = report.map_err(|e| Failure::from(e).or_interrupted("done again, it goes on"))?;
+        let report = report.map_err(|e| Failure::from(e).or_interrupted("run the same command again to continue"))?;
         let CopyToReport { tables, present, row_groups, bytes: copied } = report;
         other.close()?;
         if self.json {

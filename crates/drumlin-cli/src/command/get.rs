@@ -44,7 +44,7 @@ impl Get {
                 Content::Bytes(bytes) => Ok(out.write_all(bytes)?),
             },
             None if store.tree().exists(&self.path)? => {
-                Err(Failure::Error(format!("the node at '{}' carries no payload", self.path)))
+                Err(Failure::Error(format!("the node at '{}' has no payload", self.path)))
             }
             None => Err(Failure::Error(format!("no node at '{}'", self.path))),
         }

@@ -182,7 +182,9 @@ impl Import {
                 (Some(key), Ok(stat)) if !stat.keyed || stat.sort != *key => {
                     let (own, key) = (stat.sort.join(", "), key.join(", "));
                     let own = if stat.keyed { format!("its key is {own}") } else { "it has no key".to_owned() };
-                    return Err(Error::invalid(format!("'{path}' is there and its key is not {key}: {own}")).into());
+                    return Err(
+                        Error::invalid(format!("'{path}' already exists, and its key is not {key}: {own}")).into()
+                    );
                 }
                 (Some(key), Err(error)) if error.kind() == ErrorKind::NotFound => {
                     let key = TableOptions { key: key.clone(), ..TableOptions::default() };

@@ -24,8 +24,8 @@ impl Migrate {
     pub fn run(self) -> Outcome {
         let asked = self.arguments.first().map_or(String::new(), |first| format!(" {first}"));
         Err(Failure::Error(format!(
-            "'migrate{asked}' comes with the Python package, and this is the program without it: pip install drumlin, and \
-             run the drumlin command that this installs"
+            "'migrate{asked}' needs the Python package, which this program does not have; run pip install drumlin, and \
+             use the drumlin command that it installs"
         )))
     }
 }

@@ -49,7 +49,7 @@ impl Purge {
         }
         let receipt = store.purge(&self.pattern, &filter)?.execute(&task);
         bar.clear();
-        let interrupted = "part of it may be done; the same purge, done again, goes on";
+        let interrupted = "part of it may be done; run the same purge again to continue";
         let receipt = receipt.map_err(|e| Failure::from(e).or_interrupted(interrupted))?;
         store.close()?;
         writeln!(out, "{}", receipt.to_json())?;

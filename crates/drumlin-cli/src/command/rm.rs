@@ -76,6 +76,6 @@ pub fn reason(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Asked => None,
         Cause::Above => Some("a node above it was removed"),
-        Cause::KeepWhile => Some("what it lived on no longer holds"),
+        Cause::KeepWhile => Some("the condition of its keep_while no longer holds"),
     }
 }

@@ -50,7 +50,7 @@ impl Update {
         let options = UpdateOptions { metadata: self.metadata, task: bar.task(&interrupt::listen()) };
         let report = store.table(&self.table).update(&self.set, self.filter.as_deref(), &options);
         bar.clear();
-        let report = report.map_err(|e| Failure::from(e).or_interrupted("the table is as it was"))?;
+        let report = report.map_err(|e| Failure::from(e).or_interrupted("the table is unchanged"))?;
         store.close()?;
         let version = report.version.expect("a store numbers versions at once").version;
         match report.rows {

@@ -11,6 +11,7 @@ use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use drumlin::base::TypeName;
 use drumlin::{Error, Result};
 
 use super::csv_types::Seen;
@@ -112,7 +113,10 @@ pub fn read<R: Read>(form: &TextForm, bytes: R, own: &Schema, target: &Schema, a
     for Column { wanted, .. } in &columns {
         let (name, data_type) = (wanted.name(), wanted.data_type());
         if !can_hold(data_type) {
-            return Err(Error::invalid(format!("column '{name}' has type {data_type}, which CSV cannot hold")));
+            return Err(Error::invalid(format!(
+                "column '{name}' has type {}, which CSV cannot hold; use JSON lines, Parquet or Arrow",
+                TypeName(data_type)
+            )));
         }
     }
     let texts = columns.iter().map(|Column { wanted, .. }| Field::new(wanted.name(), DataType::Utf8, true));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use drumlin::base::TypeName;
 use drumlin::{Error, Result};
 
 use crate::grid::one_line;
@@ -82,11 +83,14 @@ impl TextForm {
     /// The inferred schema with the types set by --type; a column in which all values are null is text.
     pub fn settle(&self, inferred: &Schema) -> Result<SchemaRef> {
         if inferred.fields().is_empty() {
-            return Err(Error::invalid("it is empty: there are no columns to import"));
+            return Err(Error::invalid("it is empty, so there are no columns to import"));
         }
         for ColumnType(name, _) in &self.types {
             if inferred.index_of(name).is_err() {
-                return Err(Error::invalid(format!("--type '{name}': the columns are {}", names(inferred))));
+                return Err(Error::invalid(format!(
+                    "--type '{name}': this column does not exist; the columns are {}",
+                    names(inferred)
+                )));
             }
         }
         let field = |field: &FieldRef| {
@@ -168,7 +172,7 @@ pub fn not_utf8(line: &str) -> Error {
 
 /// A value that does not fit the type of its column, and what to do about it.
 pub fn misfit(line: u64, field: &Field, value: &str, reason: &str, origin: Origin) -> Error {
-    let (name, data_type) = (field.name(), field.data_type());
+    let (name, data_type) = (field.name(), TypeName(field.data_type()));
     let value = cut_short(one_line(value), VALUE_CHARS_MAX);
     let advice = match origin {
         Origin::Table => "the type is the table's: fix the value, or import into another table".to_owned(),

@@ -19,8 +19,8 @@ pub fn check_message(bytes: &[u8]) -> Result<()> {
     match keys.into_iter().any(|pair| pair.key() == Some(KEY)) {
         false => Ok(()),
         true => Err(Error::unsupported(format!(
-            "the {} is compressed as Arrow 0.17 did, which is not read here; write the file again with a newer version, \
-             such as pyarrow.feather.write_feather(pyarrow.feather.read_table(FILE), NEW)",
+            "the {} is compressed in the way of Arrow 0.17, which is not supported; write the file again with a newer \
+             version, such as pyarrow.feather.write_feather(pyarrow.feather.read_table(FILE), NEW)",
             what(&message)
         ))),
     }
@@ -41,7 +41,8 @@ pub fn check_file(file: &mut (impl Read + Seek)) -> Result<()> {
     file.seek(SeekFrom::End(-back)).map_err(failed)?;
     let mut footer = Vec::new();
     file.take(length as u64).read_to_end(&mut footer).map_err(failed)?;
-    let footer = root_as_footer(&footer).map_err(|e| Error::invalid(format!("this is no Arrow file: {e:?}")))?;
+    let footer = root_as_footer(&footer)
+        .map_err(|_| Error::invalid("this is not an Arrow file, or it is damaged: its footer cannot be read"))?;
     let blocks = footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
     for block in blocks {
         check_block(file, block)?;

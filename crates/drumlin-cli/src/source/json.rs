@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
+use drumlin::base::TypeName;
 use drumlin::{Error, Result};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -83,8 +84,10 @@ pub fn read<R: Read>(form: &TextForm, bytes: R, target: &Schema, added: bool) ->
 fn columns(wanted: &Schema) -> Result<Vec<Column>> {
     let column = |field| {
         Column::new(field).ok_or_else(|| {
-            let (name, data_type) = (field.name(), field.data_type());
-            Error::invalid(format!("column '{name}' has type {data_type}, which JSON lines cannot hold"))
+            let (name, data_type) = (field.name(), TypeName(field.data_type()));
+            Error::invalid(format!(
+                "column '{name}' has type {data_type}, which JSON lines cannot hold; use Parquet or Arrow"
+            ))
         })
     };
     wanted.fields().iter().map(column).collect()
@@ -171,14 +174,16 @@ impl<R: Read> Rows<R> {
         match wrong {
             Wrong::Line(error) => error,
             Wrong::Twice(name) => {
-                Error::invalid(format!("line {line}: the member '{name}' is there twice; remove or rename one"))
+                Error::invalid(format!("line {line}: the object has the member '{name}' twice; remove or rename one"))
             }
             Wrong::Unknown(name) => {
                 let columns = names(&self.wanted);
                 let advice = match (self.added, self.form.sampled()) {
                     (true, _) => "the table has no such column".to_owned(),
                     (false, Some(rows)) => {
-                        format!("the first {rows} rows do not have it: infer the columns from all rows with --sample 0")
+                        format!(
+                            "the first {rows} rows do not have it, so infer the columns from all rows with --sample 0"
+                        )
                     }
                     (false, None) => "rename or remove it".to_owned(),
                 };

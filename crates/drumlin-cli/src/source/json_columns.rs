@@ -18,9 +18,9 @@ use super::number::Reason;
 use super::text::{can_hold, convert, convert_bytes};
 
 const NO_NULL: Reason = "has a null, which is not allowed in";
-const UNKNOWN: Reason = "has a member that is no field of";
-const TWICE: Reason = "has a member twice, unlike a value of";
-const TEXT: Reason = "is text, which is not a valid";
+const UNKNOWN: Reason = "has a member that is not a field of";
+const TWICE: Reason = "has the same member twice, which is not allowed in";
+const TEXT: Reason = "is a string, which is not a valid";
 
 /// The members of an object, in order.
 pub struct Members<'a>(pub Vec<(String, &'a RawValue)>);

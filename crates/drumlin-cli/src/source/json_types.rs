@@ -35,7 +35,7 @@ impl SeenMembers {
     pub fn note(&mut self, Members(members): &Members<'_>, depth: usize) -> Result<(), String> {
         for (at, (name, value)) in members.iter().enumerate() {
             if members[..at].iter().any(|(other, _)| other == name) {
-                return Err(format!("the member '{name}' is there twice; remove or rename one"));
+                return Err(format!("an object has the member '{name}' twice; remove or rename one"));
             }
             let place = match self.0.get(at).is_some_and(|(known, _)| known == name) {
                 true => at,
@@ -61,7 +61,7 @@ impl SeenMembers {
 impl Seen {
     fn note(&mut self, value: &str, depth: usize) -> Result<(), String> {
         if depth > DEPTH_MAX {
-            return Err(format!("the value is nested more than {DEPTH_MAX} deep"));
+            return Err(format!("the value is nested more than {DEPTH_MAX} levels deep"));
         }
         match value.as_bytes().first() {
             Some(b'"') => self.texts = true,
@@ -81,9 +81,7 @@ impl Seen {
         }
         let plain = self.texts || self.flags || self.integers || self.large || self.floats;
         if usize::from(plain) + usize::from(self.list.is_some()) + usize::from(self.object.is_some()) > 1 {
-            return Err("an object, an array or a plain value stands where earlier ones are another of these; \
-                        make them agree"
-                .to_owned());
+            return Err("the values are of different kinds (objects, arrays, plain values); make them agree".to_owned());
         }
         Ok(())
     }

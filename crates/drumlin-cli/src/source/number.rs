@@ -25,7 +25,7 @@ pub const INVALID: Reason = "is not a valid";
 /// The same: an integer with zeros, a plus, or a minus before a zero.
 pub const ZEROS: Reason = "has zeros or a sign in front, which would be lost in";
 /// The same: a float would be rounded.
-pub const DIGITS: Reason = "has more digits than";
+pub const DIGITS: Reason = "has more digits than fit in";
 /// The same: a float would be infinite.
 pub const LARGE: Reason = "is too large for";
 

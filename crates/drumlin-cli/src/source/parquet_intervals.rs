@@ -11,6 +11,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalUnit, IntervalYearMonthType, Schema,
     SchemaRef,
 };
+use drumlin::base::TypeName;
 use drumlin::{Error, Result};
 
 const NANOS: i64 = 1_000_000;
@@ -121,6 +122,6 @@ fn column(days: &ArrayRef, months: &ArrayRef, wanted: &DataType) -> Result<Array
             let entries = column(&entries.0, &entries.1, field.data_type())?.as_struct().clone();
             Arc::new(MapArray::try_new(field.clone(), map.offsets().clone(), entries, nulls, *sorted)?)
         }
-        other => return Err(Error::invalid(format!("an interval within {other} cannot be read"))),
+        other => return Err(Error::invalid(format!("an interval within {} cannot be read", TypeName(other)))),
     })
 }

@@ -14,10 +14,10 @@ use drumlin::{Error, Result};
 use super::number::{INVALID, Reason, float16, float32, float64, integer, number};
 use crate::text_form::printable_type;
 
-const TOO_FINE: Reason = "has more fractional digits than";
-const NOT_A_DAY: Reason = "has a time of day, which does not fit";
+const TOO_FINE: Reason = "has more fractional digits than fit in";
+const NOT_A_DAY: Reason = "has a time of day, which would be lost in";
 const ZONE: Reason = "has a time zone, which would be lost in";
-const NO_ZONE: Reason = "has no time zone, as those have that became";
+const NO_ZONE: Reason = "has no time zone, unlike the values from which the type was inferred, which is";
 
 /// Whether text can hold values of a type.
 pub fn can_hold(data_type: &DataType) -> bool {

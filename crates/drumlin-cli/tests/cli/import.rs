@@ -201,11 +201,11 @@ fn tables_with_a_key_are_made_and_put_to() {
     desk.fails(1, &["import", "s", "x.csv", "--upsert"], &["no table at 'x'"]);
     desk.fails(1, &["import", "new", "x.csv", "--upsert"], &["new"]);
     desk.fails(1, &["import", "s", "b.csv", "--upsert"], &["'b'", "no key"]);
-    desk.fails(1, &["import", "s", "b.csv", "--key", "n"], &["'b' is there", "it has no key"]);
+    desk.fails(1, &["import", "s", "b.csv", "--key", "n"], &["'b' already exists", "it has no key"]);
     assert_eq!(desk.ok(&["ls", "s", "--json"]).matches("\"x\"").count(), 0);
 
     assert_eq!(desk.ok(&["import", "s", "x.csv", "--key", "n"]), "x: version 1, 3 rows\n");
-    desk.fails(1, &["import", "s", "x.csv", "--key", "name"], &["'x' is there", "its key is n"]);
+    desk.fails(1, &["import", "s", "x.csv", "--key", "name"], &["'x' already exists", "its key is n"]);
     desk.fails(1, &["import", "s", "x.csv", "--append"], &["the keys 1, 2, 3"]);
     assert_eq!(desk.ok(&["import", "s", "more.csv", "--table", "x", "--upsert"]), "x: 3 rows put\n");
     let rows = || desk.ok(&["cat", "s", "x", "--format", "csv"]);

@@ -101,7 +101,7 @@ fn nodes_are_removed_with_what_rests_on_them() {
 ";
     desk.file("nodes", lines);
     desk.ok(&["import-nodes", "s", "nodes"]);
-    let gone = "c/x\nc/x/1\ta node above it was removed\nd\twhat it lived on no longer holds\n";
+    let gone = "c/x\nc/x/1\ta node above it was removed\nd\tthe condition of its keep_while no longer holds\n";
     assert_eq!(desk.ok(&["rm", "s", "c/x", "--dry-run"]), gone);
     assert_eq!(desk.ok(&["export-nodes", "s", "**"]).lines().count(), 4);
     assert_eq!(desk.ok(&["rm", "s", "c/x"]), gone);

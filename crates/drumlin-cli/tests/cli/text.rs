@@ -74,14 +74,14 @@ fn a_json_line_that_does_not_fit_is_named() {
         (
             "{\"n\":1}\n\n{\"n\":1.5}\n",
             &["--sample=1"][..],
-            &["line 3", "'n'", "'1.5'", "Int64", "--type 'n=", "--sample 0"][..],
+            &["line 3", "'n'", "'1.5'", "int64", "--type 'n=", "--sample 0"][..],
         ),
         ("{\"n\":1}\n{\"n\":[2]}\n", &["--sample=1"], &["line 2", "'n'", "'[2]'"]),
         ("{\"n\":1}\n{\"n\":true}\n", &["--sample=1"], &["line 2", "'n'", "'true'"]),
         ("{\"n\":1}\n{\"m\":1}\n", &["--sample=1"], &["line 2", "'m'", "'n'", "--sample 0"]),
         ("{\"n\":{\"a\":1}}\n{\"n\":{\"a\":1.5}}\n", &["--sample=1"], &["line 2", "'n'"]),
         ("{\"n\":1}\n{\"n\":{\"a\":1}}\n", &[], &["line 2", "make them agree"]),
-        ("{\"n\":1.5}\n", &["-t", "t", "-a"], &["line 1", "'n'", "'1.5'", "Int64", "the table"]),
+        ("{\"n\":1.5}\n", &["-t", "t", "-a"], &["line 1", "'n'", "'1.5'", "int64", "the table"]),
         ("{\"n\":1}\n{\"q\":1}\n", &["-t", "t", "-a"], &["line 2", "'q'", "the table has no such column"]),
         (
             "{\"d\":1.255}\n",
@@ -89,7 +89,7 @@ fn a_json_line_that_does_not_fit_is_named() {
             &["line 1", "'d'", "'1.255'", "more fractional digits", "--type"],
         ),
         ("{\"d\":\"2024-01-01T00:00:00.5\"}\n", &["--type", "d=Timestamp(s)"], &["line 1", "more fractional digits"]),
-        ("{\"n\":18446744073709551615}\n{\"n\":-1}", &[], &["line 2", "'-1'", "UInt64", "--type"]),
+        ("{\"n\":18446744073709551615}\n{\"n\":-1}", &[], &["line 2", "'-1'", "uint64", "--type"]),
         ("[{\"n\":1}]\n", &[], &["line 1", "array", "jq"]),
         ("[\n{\"n\":1}\n]\n", &[], &["line 1", "array", "jq"]),
         ("{\n\"n\": 1}\n", &[], &["line 1", "does not end on this line"]),
@@ -127,19 +127,19 @@ fn a_csv_line_that_does_not_fit_is_named() {
         (
             "n\n1\n2\nthree\n",
             &["--sample=2"][..],
-            &["line 4", "'n'", "'three'", "Int64", "--type 'n=", "--sample 0"][..],
+            &["line 4", "'n'", "'three'", "int64", "--type 'n=", "--sample 0"][..],
         ),
         // Line numbers are those of the file, even if values contain line ends.
         ("n,t\r\n1,\"a\nb\"\r\n\r\n\r\nx,c\r\n", &["--sample=1"], &["line 6", "'n'", "'x'"]),
         ("d\n2024-01-01\n2024-01-01T10:00:00\n", &["--sample=1"], &["line 3", "'d'", "time of day"]),
-        (seconds, &["--sample=1"], &["line 3", "'t'", "more fractional digits", "Timestamp(s)"]),
+        (seconds, &["--sample=1"], &["line 3", "'t'", "more fractional digits", "timestamp[s]"]),
         (
             "d\n1.25\n1.255\n",
             &["--type", "d=Decimal128(5,2)"],
             &["line 3", "'1.255'", "more fractional digits", "--type"],
         ),
         ("n,t\ny,x\n", &["-t", "t", "-a"], &["line 2", "'n'", "'y'", "the table"]),
-        ("n\n1\n2147483648\n", &["--type", "n=Int32"], &["line 3", "'2147483648'", "Int32", "--type"]),
+        ("n\n1\n2147483648\n", &["--type", "n=Int32"], &["line 3", "'2147483648'", "int32", "--type"]),
         ("a,b\n1,2\n3\n", &[], &["line 3", "expected 2 values", "'a', 'b'", "got 1"]),
         ("a,b\n1,2\n3,4,5\n", &[], &["line 3", "expected 2 values", "got more than 2"]),
         ("a,b\n1,\"x\n2,y\n3,z\n", &[], &["line 2", "quote is never closed"]),
@@ -232,12 +232,12 @@ fn json_nulls_are_taken_and_texts_are_no_numbers() {
     desk.file("t.jsonl", "{\"n\":1,\"f\":1.5,\"b\":true}\n");
     desk.ok(&["import", "s", "t.jsonl"]);
     for (line, words) in [
-        ("{\"n\":\"007\"}", &["line 1, column 'n'", "'007'", "is text"][..]),
-        ("{\"f\":\"nan\"}", &["line 1, column 'f'", "'nan'", "is text"]),
-        ("{\"b\":\"true\"}", &["line 1, column 'b'", "'true'", "is text"]),
+        ("{\"n\":\"007\"}", &["line 1, column 'n'", "'007'", "is a string"][..]),
+        ("{\"f\":\"nan\"}", &["line 1, column 'f'", "'nan'", "is a string"]),
+        ("{\"b\":\"true\"}", &["line 1, column 'b'", "'true'", "is a string"]),
         ("{\"f\":123456789.123456789}", &["line 1, column 'f'", "more digits"]),
         ("{\"f\":1e400}", &["line 1, column 'f'", "too large"]),
-        ("{\"n\":1,\"n\":2}", &["line 1", "'n' is there twice"]),
+        ("{\"n\":1,\"n\":2}", &["line 1", "has the member 'n' twice"]),
     ] {
         desk.file("more.jsonl", &format!("{line}\n"));
         desk.fails(1, &["import", "s", "more.jsonl", "--table", "t", "--append"], words);

@@ -90,7 +90,7 @@ fn watch_goes_on_behind_a_checkpoint() {
     desk.ok(&["checkpoint", "s"]);
     desk.ok(&["put", "s", "a", "2"]);
     assert_eq!(watching.next(), "update\ta\t2");
-    desk.fails(1, &["watch", "s", "--since", "0"], &["since commit 0", "no longer there"]);
+    desk.fails(1, &["watch", "s", "--since", "0"], &["since commit 0", "no longer available"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn watch_tells_what_was_meant_only() {
     });
     assert_eq!((&lines[2], &lines[3]), (&created, &deleted));
     assert_eq!(seq(3), seq(2) + 2);
-    desk.fails(1, &["watch", "s", "--since", "99"], &["since commit 99", "newest is"]);
+    desk.fails(1, &["watch", "s", "--since", "99"], &["since commit 99", "newest commit is"]);
     desk.fails(1, &["watch", "s", "a//b"], &["a//b"]);
     desk.fails(1, &["watch", "none"], &["none"]);
     desk.fails(2, &["watch", "s", "--count", "0"], &["0"]);

@@ -51,8 +51,12 @@ pub fn as_of(query: &Query, name: &str) -> Result<AsOf> {
     if let Some(snapshot) = text.strip_prefix("snapshot:") {
         return Ok(AsOf::Snapshot(snapshot.to_owned()));
     }
-    let bad =
-        || Error::invalid(format!("'{name}' must be a version, 'snapshot:' and a name, or 'time:' and microseconds"));
+    let bad = || {
+        Error::invalid(format!(
+            "'{name}' is '{text}'; expected the number of a version, 'snapshot:' and a name, or 'time:' and \
+             microseconds"
+        ))
+    };
     if let Some(micros) = text.strip_prefix("time:") {
         return Ok(AsOf::Time(Timestamp(micros.parse().map_err(|_| bad())?)));
     }

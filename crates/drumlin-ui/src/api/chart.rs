@@ -4,7 +4,7 @@
 use drumlin::arrow::array::{Array, AsArray, Float64Array, RecordBatch};
 use drumlin::arrow::compute::cast;
 use drumlin::arrow::datatypes::{DataType, Float64Type};
-use drumlin::base::Cancel;
+use drumlin::base::{Cancel, TypeName};
 use drumlin::catalog::Path;
 use drumlin::{
     Aggregate, AsOf, Dataset, DatasetOptions, Error, Filter, Function, GroupBy, Pattern, Result, ScanOptions, Tables,
@@ -50,10 +50,13 @@ pub fn chart(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply>
     let schema = dataset.schema();
     let kind_of = |name: &str| {
         let field = schema.field_with_name(name);
-        let of = field.map_err(|_| Error::not_found(format!("there is no column '{name}'")))?.data_type();
+        let of = field.map_err(|_| Error::not_found(format!("column '{name}' does not exist")))?.data_type();
         match kind(of) {
             "number" | "time" => Ok((kind(of), micros_per_unit(of))),
-            _ => Err(Error::invalid(format!("column '{name}' is {of}, and cannot be drawn: numbers and times can"))),
+            _ => Err(Error::invalid(format!(
+                "column '{name}' is of type {}, which cannot be drawn; choose a column of numbers or times",
+                TypeName(of)
+            ))),
         }
     };
     let (y_kind, y_unit) = kind_of(y)?;
@@ -158,7 +161,8 @@ fn bounds(dataset: &Dataset, column: &str, filter: Option<&Filter>, cancel: &Can
 
 /// A column as doubles; times in their own unit.
 fn numbers(batch: &RecordBatch, name: &str) -> Result<Float64Array> {
-    let column = batch.column_by_name(name).ok_or_else(|| Error::not_found(format!("there is no column '{name}'")))?;
+    let column =
+        batch.column_by_name(name).ok_or_else(|| Error::not_found(format!("column '{name}' does not exist")))?;
     let failed = |e: drumlin::arrow::error::ArrowError| Error::invalid(format!("column '{name}' cannot be drawn: {e}"));
     let whole = match column.data_type() {
         DataType::Date32 => cast(column, &DataType::Int32).map_err(failed)?,

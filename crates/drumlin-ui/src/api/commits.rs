@@ -99,7 +99,7 @@ fn event(event: &Event) -> Value {
             let along = match cause {
                 Cause::Asked => None,
                 Cause::Above => Some("with the node above"),
-                Cause::KeepWhile => Some("its life condition ended"),
+                Cause::KeepWhile => Some("the condition of its keep_while no longer holds"),
             };
             let payload = after.as_ref().and_then(|node| node.payload.as_ref()).map(short_payload);
             json!({ "kind": "node", "action": action, "path": path, "cause": along, "payload": payload })

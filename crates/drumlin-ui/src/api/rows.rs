@@ -42,7 +42,7 @@ fn read(context: &Context, asked: &Asked<'_>, offset: u64, limit: u64, cancel: &
 
 fn projected(schema: &Schema, columns: &[String]) -> Result<SchemaRef> {
     let place =
-        |name: &String| schema.index_of(name).map_err(|_| Error::not_found(format!("there is no column '{name}'")));
+        |name: &String| schema.index_of(name).map_err(|_| Error::not_found(format!("column '{name}' does not exist")));
     let places = columns.iter().map(place).collect::<Result<Vec<_>>>()?;
     Ok(schema.project(&places).expect("the places are within the schema").into())
 }
@@ -65,7 +65,7 @@ pub fn cell(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply> 
         None => read(context, &Asked { columns: vec![column.to_owned()], ..asked }, row, 1, cancel)?,
     };
     let value = rows.iter().find(|rows| rows.num_rows() > 0).and_then(|rows| rows.column_by_name(column));
-    let value = value.ok_or_else(|| Error::not_found(format!("there is no row {row}, or no column '{column}'")))?;
+    let value = value.ok_or_else(|| Error::not_found(format!("row {row} or column '{column}' does not exist")))?;
     Ok(Reply::json(&json!({ "value": display_text(value, 0)?, "type": value.data_type().to_string() })))
 }
 

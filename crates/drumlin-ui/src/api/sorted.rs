@@ -62,8 +62,8 @@ impl LastSorted {
             bytes += batch.get_array_memory_size();
             if rows > ROWS_MAX || bytes > BYTES_MAX {
                 return Err(Error::invalid(format!(
-                    "too many rows to sort: the page sorts at most {ROWS_MAX}, of {} MiB in all; filter them first, or \
-                     read them in the order of the table",
+                    "there are too many rows to sort; expected at most {ROWS_MAX} rows of {} MiB in total, so filter \
+                     them first, or read them in the order of the table",
                     BYTES_MAX >> 20
                 )));
             }
@@ -75,7 +75,7 @@ impl LastSorted {
         let rows = concat_batches(&of, &batches).map_err(cannot)?;
         drop(batches);
         let by = rows.column_by_name(column);
-        let by = by.ok_or_else(|| Error::not_found(format!("there is no column '{column}'")))?;
+        let by = by.ok_or_else(|| Error::not_found(format!("column '{column}' does not exist")))?;
         let options = SortOptions { descending: query.get("descending") == Some("1"), nulls_first: false };
         let order = sort_to_indices(by, Some(options), None).map_err(cannot)?;
         let sorted = Arc::new(Sorted { key, rows, order });

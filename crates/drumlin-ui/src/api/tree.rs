@@ -54,7 +54,7 @@ fn describe(context: &Context, node: &Node) -> Value {
 pub fn node(context: &Context, query: &Query) -> Result<Reply> {
     let path = query.need("path")?;
     let node = context.store.tree().node(path)?;
-    let node = node.ok_or_else(|| drumlin::Error::not_found(format!("no node at '{path}'")))?;
+    let node = node.ok_or_else(|| drumlin::Error::not_found(format!("there is no node at '{path}'")))?;
     Ok(Reply::json(&json!({
         "path": path, "table": node.table, "children": node.children, "seq": node.seq.0,
         "payload_version": node.payload_version, "payload": node.payload.as_ref().map(payload),

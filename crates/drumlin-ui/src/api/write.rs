@@ -21,7 +21,7 @@ pub fn checkpoint(context: &Context) -> Result<Reply> {
 
 /// Restores the table last dropped from `path`, at the path `to` if there is one.
 pub fn undrop(context: &Context, body: &Value) -> Result<Reply> {
-    let path = body["path"].as_str().ok_or_else(|| Error::invalid("the request lacks 'path'"))?;
+    let path = body["path"].as_str().ok_or_else(|| Error::invalid("the request has no 'path', which is required"))?;
     let to = body["to"].as_str().filter(|to| !to.is_empty());
     context.store.undrop(path, to)?;
     Ok(Reply::json(&json!({ "path": to.unwrap_or(path) })))

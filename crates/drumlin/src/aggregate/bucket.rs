@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
 
 use super::codes::{Codes, expanded};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::filter::narrow_integers;
 
 /// The length of buckets.
@@ -35,7 +35,8 @@ impl Length {
         let (number, unit) = (&text[..digits], text[digits..].trim());
         let bad = || {
             Error::invalid(format!(
-                "'{text}' is no length of time: give a number and ns, us, ms, s, m, h, d, w, mo, q or y, such as '5m'"
+                "'{text}' is not a length of time; expected a number and one of ns, us, ms, s, m, h, d, w, mo, q or y, \
+                 such as '5m'"
             ))
         };
         let number: u32 = if number.is_empty() { 1 } else { number.parse().map_err(|_| bad())? };
@@ -133,14 +134,16 @@ impl Buckets {
                 let zone = zone.as_deref().filter(|_| !matches!(length, Length::Fixed(_)));
                 let bad = |zone| {
                     Error::invalid(format!(
-                        "column '{column}' has the time zone '{zone}', which is not known: days begin when clocks say so"
+                        "column '{column}' has the time zone '{zone}', which is not known, so the beginning of its \
+                         days is not known either; use buckets of hours or less, or a known time zone"
                     ))
                 };
                 (Some(unit), zone.map(|zone| Tz::from_str(zone).map_err(|_| bad(zone))).transpose()?)
             }
             other => {
                 return Err(Error::invalid(format!(
-                    "column '{column}' of type {other} has no time: buckets are of timestamps and dates"
+                    "column '{column}' has type {}, which has no time; buckets need timestamps or dates",
+                    TypeName(other)
                 )));
             }
         };
@@ -150,9 +153,10 @@ impl Buckets {
             _ => true,
         };
         if !fits {
-            let unit = if unit.is_none() { "days: give d, w, mo, q or y" } else { "its units" };
+            let unit = if unit.is_none() { "days; use d, w, mo, q or y" } else { "its units" };
             return Err(Error::invalid(format!(
-                "buckets of column '{column}' of type {data_type} are of a whole number of {unit}"
+                "buckets of column '{column}' of type {} must be a whole number of {unit}",
+                TypeName(data_type)
             )));
         }
         let (closed_right, label_right) = (*closed_right, *label_right);
@@ -164,7 +168,7 @@ impl Buckets {
     pub fn codes(&self, values: &ArrayRef) -> Result<Labels> {
         let values = &expanded(values)?;
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
-        let times = narrow_integers(values).ok_or_else(|| Error::invalid("buckets are of timestamps and dates"))?;
+        let times = narrow_integers(values).ok_or_else(|| Error::invalid("buckets need timestamps or dates"))?;
         let (mut known, mut labels) = (HashMap::new(), Vec::new());
         let mut of_rows = Vec::with_capacity(times.len());
         let (mut begin, mut end, mut code) = (0, 0, 0);
@@ -204,7 +208,7 @@ impl Buckets {
     fn bucket(&self, value: i64) -> Result<(i64, i64)> {
         let beyond = || {
             Error::invalid(format!(
-                "column '{}' has a time, {value} in its units since 1970, that is too far away to have a bucket",
+                "column '{}' has a time ({value} in its units since 1970) that is too far from 1970 to have a bucket",
                 self.column
             ))
         };

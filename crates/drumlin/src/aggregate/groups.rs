@@ -140,7 +140,9 @@ impl Groups {
             let keys = self.converter.convert_columns(&firsts)?;
             groups.iter_mut().zip(&keys).for_each(|(group, key)| *group = self.group(key.data()));
             if self.keys.count() >= u32::MAX as usize {
-                return Err(Error::invalid("there are more than 2^32 groups"));
+                return Err(Error::invalid(
+                    "there are more than 2^32 groups; group by fewer columns or by longer buckets",
+                ));
             }
             self.grow();
         }

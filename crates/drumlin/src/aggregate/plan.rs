@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::bucket::{Buckets, Every};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::filter::{BoundExpression, Expression, column_meant, find_column};
 
 /// What is made of the values of a group. All but [`Function::Count`] without a column leave nulls out.
@@ -41,6 +41,28 @@ pub enum Function {
     All,
     /// The mean in which each counts as much as another column, or calculation, says. Null if the weights come to zero.
     WeightedMean(String),
+}
+
+impl Function {
+    /// Its name in messages.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::CountDistinct => "count_distinct",
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Std => "std",
+            Self::Var => "var",
+            Self::Quantile(_) => "quantile",
+            Self::Any => "any",
+            Self::All => "all",
+            Self::WeightedMean(_) => "weighted_mean",
+        }
+    }
 }
 
 /// An aggregate: what is made of a column, or of a calculation in the language of filters, whose values are exact as long as there are
@@ -167,7 +189,8 @@ pub fn scale_of(data_type: &DataType) -> Option<i8> {
 }
 
 fn refuse(function: &Function, of: &str, data_type: &DataType, takes: &str) -> Error {
-    Error::invalid(format!("{function:?} of '{of}', which is of type {data_type}: it takes {takes}"))
+    let (function, data_type) = (function.name(), TypeName(data_type));
+    Error::invalid(format!("'{function}' of '{of}' is not possible: it takes {takes}, and '{of}' has type {data_type}"))
 }
 
 impl Grouping {
@@ -183,7 +206,7 @@ impl Grouping {
             if field.data_type().is_nested() {
                 return Err(Error::invalid(format!(
                     "rows cannot be grouped by column '{name}' of type {}",
-                    field.data_type()
+                    TypeName(field.data_type())
                 )));
             }
             keys.push(place(field.name(), &mut columns));
@@ -206,7 +229,10 @@ impl Grouping {
         }
         for (at, field) in fields.iter().enumerate() {
             if fields[..at].iter().any(|other| other.name() == field.name()) {
-                return Err(Error::invalid(format!("two columns of the result are called '{}'", field.name())));
+                return Err(Error::invalid(format!(
+                    "two columns of the result are called '{}'; rename one",
+                    field.name()
+                )));
             }
         }
         let counts = |bound: &Bound| bound.function == Function::Count && bound.inputs.is_empty();
@@ -215,7 +241,10 @@ impl Grouping {
             columns.extend(schema.fields().first().map(|field| field.name().clone()));
         }
         if fields.is_empty() {
-            return Err(Error::invalid("say by which columns rows are grouped, or what is made of them"));
+            return Err(Error::invalid(
+                "there is nothing to group by and nothing to compute; give columns to group by, buckets of time or \
+                 aggregates",
+            ));
         }
         Ok(Self { columns, keys, buckets, aggregates, schema: Arc::new(Schema::new(fields)) })
     }
@@ -253,7 +282,7 @@ fn bind(function: &Function, of: Option<&str>, schema: &Schema, columns: &mut Ve
                     Bound { function: Function::Count, of: None, inputs: Vec::new(), data_type: DataType::Null };
                 Ok((bound, Field::new("", DataType::Int64, false)))
             }
-            other => Err(Error::invalid(format!("{other:?} needs a column"))),
+            other => Err(Error::invalid(format!("'{}' needs a column", other.name()))),
         };
     };
     let (input, field) = Input::new(text, schema, columns)?;
@@ -287,7 +316,7 @@ fn bind(function: &Function, of: Option<&str>, schema: &Schema, columns: &mut Ve
     };
     match function {
         Function::Quantile(share) if !(0.0..=1.0).contains(share) => {
-            return Err(Error::invalid(format!("a quantile is at a share from 0 to 1, not {share}")));
+            return Err(Error::invalid(format!("a quantile needs a share from 0 to 1, not {share}")));
         }
         Function::WeightedMean(weight) => {
             let (input, field) = Input::new(weight, schema, columns)?;

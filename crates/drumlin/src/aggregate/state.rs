@@ -16,7 +16,7 @@ use super::best::{
 use super::codes::{Codes, Combinations, expanded, plain_double};
 use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::filter::narrow_integers;
 
 /// Where groups are.
@@ -152,7 +152,7 @@ impl State {
                 None => ids.iter().for_each(|id| n[*id as usize] += 1),
                 Some(nulls) => nulls.valid_indices().for_each(|at| n[ids[at] as usize] += 1),
             },
-            (_, None) => return Err(Error::invalid("an aggregate without a column")),
+            (_, None) => return Err(Error::invalid("the aggregate needs a column")),
             (Self::Integers(sums), Some(array)) => add_integers(sums, ids, &expanded(array)?)?,
             (Self::Floats(sums), Some(array)) => {
                 let values = doubles(array)?;
@@ -402,8 +402,9 @@ fn add_integers(sums: &mut [Sum<WideSum>], ids: &[u32], array: &ArrayRef) -> Res
 fn integers(sums: impl Iterator<Item = Option<WideSum>>, result: &DataType) -> Result<ArrayRef> {
     let beyond = |sum: &dyn Display| {
         Error::invalid(format!(
-            "the sum of a group is {sum}, in units of the last place, beyond {result}: sum a calculation with it, such as \
-             `column * 1.0` of integers or `column / 1` of decimals"
+            "the sum of a group is {sum} (in units of the last decimal place), which does not fit into {}; sum a \
+             calculation instead, such as `column * 1.0` for integers or `column / 1` for decimals",
+            TypeName(result)
         ))
     };
     let sums = sums.map(|sum| sum.map(|sum| sum.value().map_err(|sum| beyond(&sum))).transpose());

@@ -17,7 +17,9 @@ pub struct OsEntropy;
 impl Entropy for OsEntropy {
     #[expect(clippy::disallowed_methods, reason = "the one place that asks the system for randomness")]
     fn next(&self) -> Result<u64> {
-        getrandom::u64().map_err(|e| Error::unavailable("the system gives no randomness").with_source(e.to_string()))
+        getrandom::u64().map_err(|e| {
+            Error::unavailable("the operating system's random number generator failed").with_source(e.to_string())
+        })
     }
 }
 

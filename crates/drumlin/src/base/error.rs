@@ -122,7 +122,7 @@ impl Error {
     /// What lies in the store's place is not a continuation of what was there when it was opened. Nothing may be read, changed or
     /// deleted there any more by the handle that gets it.
     pub fn other_history(kind: ErrorKind, what: impl fmt::Display) -> Self {
-        let message = format!("another history lies here: {what}");
+        let message = format!("the store here has another history: {what}");
         Self { other_history: true, ..Self::new(kind, message) }
     }
 
@@ -183,7 +183,8 @@ impl From<arrow::error::ArrowError> for Error {
     fn from(error: arrow::error::ArrowError) -> Self {
         match error {
             arrow::error::ArrowError::OffsetOverflowError(_) => Error::invalid(
-                "the texts or lists of one column take more than the 2 GiB that a batch of Arrow can hold; take fewer rows at a time",
+                "the strings or lists of one column take more than 2 GiB, the most that an Arrow batch can hold; use \
+                 fewer rows at a time",
             ),
             error => Error::invalid(error.to_string()),
         }

@@ -309,8 +309,8 @@ impl<T> Exclusive<T> {
     pub fn check(&self) -> Result<()> {
         match CONTEXT.with_borrow(|context| context.holds(self.number())) {
             true => Err(Error::invalid(format!(
-                "{} is under way, and this call is made by a function that it calls, so each would wait for the other; make it \
-                 once that has ended",
+                "{} is in progress, and this call comes from a function that it runs, so each would wait for the \
+                 other; make the call after it has ended",
                 self.what
             ))),
             false => Ok(()),
@@ -434,15 +434,15 @@ mod tests {
         {
             let held = lock.lock().unwrap();
             assert_eq!(*held, 1);
-            assert!(refused().starts_with("a checkpoint is under way"), "{}", refused());
+            assert!(refused().starts_with("a checkpoint is in progress"), "{}", refused());
             assert_eq!(*other.lock().unwrap(), 2);
             for items in [vec![1], vec![1, 2, 3]] {
                 let told = pool.map(items, |_: i32| Ok(refused())).unwrap();
-                assert!(told.iter().all(|told| told.contains("under way")), "{told:?}");
+                assert!(told.iter().all(|told| told.contains("in progress")), "{told:?}");
             }
             let context = Context::current();
             let message = std::thread::scope(|scope| scope.spawn(|| context.run(refused)).join().unwrap());
-            assert!(message.contains("under way"), "{message}");
+            assert!(message.contains("in progress"), "{message}");
         }
         assert_eq!(*lock.lock().unwrap(), 1);
         assert!(!can_stop() && !Context::current().holds(lock.number()));

@@ -112,13 +112,13 @@ impl Directory {
         for column in &directory.columns {
             let end = column.offset.checked_add(column.bytes);
             if column.offset < address.offset || end.is_none_or(|end| end > offset) {
-                return Err(corrupt("a segment lies outside its row group"));
+                return Err(corrupt("a segment is outside its row group"));
             }
         }
         if let Some(filter) = &directory.filter {
             let end = filter.offset.checked_add(filter.bytes);
             if filter.offset < address.offset || end.is_none_or(|end| end > offset) {
-                return Err(corrupt("the filter lies outside its row group"));
+                return Err(corrupt("the filter is outside its row group"));
             }
         }
         Ok(directory)

@@ -294,7 +294,7 @@ impl BlockWriter {
                 self.written.pop();
                 self.numbers.meets.store(true, Ordering::SeqCst);
                 return Err(Error::unavailable(format!(
-                    "{}; nothing was done: try again, which writes under other names",
+                    "{}; nothing was done; try again, and the blocks get other names",
                     e.message()
                 )));
             }

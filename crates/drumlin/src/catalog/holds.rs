@@ -112,6 +112,6 @@ impl Holds {
 /// The error of those who rely on a hold that has ended.
 pub fn ended(hold: SessionId) -> Error {
     Error::snapshot_expired(format!(
-        "hold {hold} has ended: it was committed, aborted or closed, or its owner was silent for longer than its life; begin again"
+        "hold {hold} has ended: it was committed, aborted or closed, or its owner did not renew it in time; begin again"
     ))
 }

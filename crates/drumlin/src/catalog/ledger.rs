@@ -155,7 +155,7 @@ impl Ledger {
 
     /// A new record names `address`.
     pub(super) fn add(&mut self, address: &Address) -> Result<()> {
-        let unknown = || Error::corrupt(format!("a row group is in block {}, which is unknown", address.block));
+        let unknown = || Error::corrupt(format!("a row group is in the unknown block {}", address.block));
         let used = self.blocks.get_mut(&address.block).ok_or_else(unknown)?;
         used.live_bytes = used.live_bytes.checked_add(address.bytes()).ok_or_else(unknown)?;
         used.parts += 1;

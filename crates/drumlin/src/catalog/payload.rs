@@ -123,7 +123,7 @@ impl Payload {
 fn sized(stored: Vec<u8>) -> Result<Payload> {
     let bytes = stored.len() - 1;
     if bytes > PAYLOAD_BYTES_MAX {
-        return Err(Error::invalid(format!("a payload of {bytes} bytes; at most {PAYLOAD_BYTES_MAX} are taken")));
+        return Err(Error::invalid(format!("the payload has {bytes} bytes; expected at most {PAYLOAD_BYTES_MAX}")));
     }
     Ok(Payload(ThinArc::from_header_and_slice((), &stored)))
 }
@@ -235,7 +235,7 @@ impl PayloadWriter {
     /// Writes a number that is finite.
     pub fn float(&mut self, value: f64) -> Result<()> {
         if !value.is_finite() {
-            return Err(Error::invalid(format!("the payload holds {value}, which is no JSON number")));
+            return Err(Error::invalid(format!("the payload contains {value}, which is not a JSON number")));
         }
         rmp::encode::write_f64(&mut self.stored, value).expect(TAKES_ALL);
         Ok(())
@@ -263,7 +263,7 @@ impl PayloadWriter {
         let mut rest = &self.stored[1..];
         if check(&mut rest, 0).is_none() || !rest.is_empty() {
             return Err(Error::invalid(format!(
-                "the payload is nested more than {PAYLOAD_DEPTH_MAX} deep, or an object has a name twice"
+                "the payload is nested more than {PAYLOAD_DEPTH_MAX} levels deep, or an object has a name twice"
             )));
         }
         sized(self.stored)
@@ -271,14 +271,15 @@ impl PayloadWriter {
 }
 
 fn count(len: usize) -> Result<u32> {
-    u32::try_from(len).map_err(|_| Error::invalid(format!("the payload has a list of {len} values")))
+    u32::try_from(len)
+        .map_err(|_| Error::invalid(format!("the payload has a list of {len} values; expected fewer than 2^32")))
 }
 
 fn write_json(writer: &mut PayloadWriter, value: &serde_json::Value) -> Result<()> {
     // Recursion stops at the maximum depth.
     fn write(writer: &mut PayloadWriter, value: &serde_json::Value, depth: usize) -> Result<()> {
         if depth > PAYLOAD_DEPTH_MAX {
-            return Err(Error::invalid(format!("the payload is nested more than {PAYLOAD_DEPTH_MAX} deep")));
+            return Err(Error::invalid(format!("the payload is nested more than {PAYLOAD_DEPTH_MAX} levels deep")));
         }
         match value {
             serde_json::Value::Null => writer.null(),

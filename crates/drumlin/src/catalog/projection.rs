@@ -62,7 +62,8 @@ impl Rule {
     pub fn check(&self) -> Result<()> {
         if !self.pattern().is_of_node() {
             return Err(Error::invalid(format!(
-                "projection of '{}': a condition on a node that is not the last; expected conditions on names there",
+                "projection of '{}': only the last part of the pattern may have a condition on a node; use conditions \
+                 on names before it",
                 self.pattern()
             )));
         }

@@ -64,7 +64,8 @@ impl Sessions {
             return Ok(());
         }
         Err(Error::unavailable(format!(
-            "session {session} was ended by another process, so its blocks may have been deleted; nothing was done: try again"
+            "session {session} was ended by another process, so its blocks may have been deleted; nothing was done; \
+             try again"
         )))
     }
 }

@@ -358,7 +358,7 @@ impl State {
 
     /// The table with this id, or `NotFound`.
     pub fn get(&self, id: TableId) -> Result<Arc<Table>> {
-        self.tables.get(id)?.ok_or_else(|| Error::not_found(format!("table {id} is gone")))
+        self.tables.get(id)?.ok_or_else(|| Error::not_found(format!("table {id} no longer exists")))
     }
 
     /// Frees everything that no retained version of `table` sees.

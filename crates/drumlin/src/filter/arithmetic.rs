@@ -21,7 +21,7 @@ use super::kind::Kind;
 use super::plan::{Test, Value};
 use super::text::number::{compare_int_float, compare_scaled, float_key, power_of_ten, to_float};
 use super::text::syntax::{ArithmeticOp, CompareOp};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::compare_floats;
 
 /// The values of an expression: one per row, or one for all rows.
@@ -115,7 +115,10 @@ fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<Operand> {
         (None, Some(values)) => Data::Float(values),
         (None, None) => {
             let mut values = column::integers(&array).ok_or_else(|| {
-                Error::schema_mismatch(format!("the filter was bound to another type than {}", array.data_type()))
+                Error::schema_mismatch(format!(
+                    "the filter was bound to a column of another type than {}",
+                    TypeName(array.data_type())
+                ))
             })?;
             if step != 1 {
                 values.iter_mut().for_each(|value| *value *= step);
@@ -206,7 +209,10 @@ impl Operand {
                 let fit = |at: usize| match values[at * stride] {
                     value if value.unsigned_abs() <= most => Ok(value),
                     _ if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) => Ok(0),
-                    value => Err(Error::invalid(format!("{value}, in units of the last place, is beyond {wanted}"))),
+                    value => Err(Error::invalid(format!(
+                        "{value} (in units of the last decimal place) does not fit into {}",
+                        TypeName(wanted)
+                    ))),
                 };
                 let values = (0..rows).map(fit).collect::<Result<_>>()?;
                 Arc::new(Decimal128Array::try_new(values, nulls)?.with_data_type(wanted.clone()))
@@ -216,8 +222,9 @@ impl Operand {
                     Ok(value) => Ok(value),
                     Err(_) if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) => Ok(0),
                     Err(_) => Err(Error::invalid(format!(
-                        "{} is beyond {wanted}: calculate with a decimal, such as `column * 1.0`",
-                        values[at * stride]
+                        "{} does not fit into {}; calculate with a decimal, such as `column * 1.0`",
+                        values[at * stride],
+                        TypeName(wanted)
                     ))),
                 };
                 let values = (0..rows).map(fit).collect::<Result<_>>()?;
@@ -237,7 +244,7 @@ impl Operand {
                 let negate = |(row, value): (usize, &i128)| match value.checked_neg() {
                     Some(value) => Ok(value),
                     None if !self.is_valid(row) => Ok(0),
-                    None => Err(Error::invalid(format!("filter: -({value}) is beyond 128 bits"))),
+                    None => Err(Error::invalid(format!("filter: the result of -({value}) does not fit into 128 bits"))),
                 };
                 Data::Exact(values.iter().enumerate().map(negate).collect::<Result<_>>()?, scale)
             }
@@ -409,7 +416,10 @@ impl Exact {
             None => {
                 let written = |value: i128, scale: i32| super::text::number::Number::scaled(value, scale);
                 let (a, b) = (written(a, self.a_scale), written(b, self.b_scale));
-                Err(Error::invalid(format!("filter: {a} {} {b} is beyond 128 bits", self.op.symbol())))
+                Err(Error::invalid(format!(
+                    "filter: the result of {a} {} {b} does not fit into 128 bits",
+                    self.op.symbol()
+                )))
             }
         }
     }

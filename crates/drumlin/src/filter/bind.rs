@@ -9,7 +9,7 @@ use super::kind::{Kind, Placed, compare_literals};
 use super::plan::{Column, Node, Pattern, Test, Value};
 use super::text::names;
 use super::text::syntax::{CompareOp, Expr, Literal};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 
 /// Binds a predicate.
 pub fn bind(expr: &Expr, schema: &Schema) -> Result<Node> {
@@ -19,7 +19,13 @@ pub fn bind(expr: &Expr, schema: &Schema) -> Result<Node> {
 /// Binds a value of type `wanted`.
 pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Source> {
     let binder = Binder { schema };
-    let mismatch = || Err(Error::invalid(format!("{} is no value of type {wanted}", binder.described(expr))));
+    let mismatch = || {
+        let (found, wanted) = (binder.described(expr), TypeName(wanted));
+        Err(Error::invalid(match expr {
+            Expr::Literal(_) => format!("{found} is not a valid {wanted}"),
+            _ => format!("{found} does not have the type {wanted}"),
+        }))
+    };
     let kind = Kind::of(wanted);
     Ok(match expr {
         Expr::Literal(Literal::Null) => Source::Null,
@@ -176,7 +182,7 @@ impl Binder<'_> {
                 Some((value, scale)) => Ok(Value::Number { value, scale }),
                 None if number.is_fractional() && number.nearest().is_finite() => Ok(Value::Float(number.nearest())),
                 None => Err(Error::invalid(format!(
-                    "{} is out of range for arithmetic (38 digits)",
+                    "{} is out of range for arithmetic; at most 38 digits are possible",
                     names::clip(&number.to_string())
                 ))),
             },
@@ -199,7 +205,7 @@ impl Binder<'_> {
 
     fn compare(&self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Node> {
         let mismatch =
-            || Error::invalid(format!("{} and {} do not compare", self.described(left), self.described(right)));
+            || Error::invalid(format!("{} and {} cannot be compared", self.described(left), self.described(right)));
         let sides = (self.side(left, right)?, self.side(right, left)?);
         match sides {
             (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(Node::Constant(None)),
@@ -263,7 +269,7 @@ impl Binder<'_> {
 
     fn like(&self, expr: &Expr, pattern: &Literal, escape: Option<char>, insensitive: bool) -> Result<Node> {
         let Operand::Value(value) = self.operand(expr)? else {
-            return Err(self.expected("a text column before `like`", expr));
+            return Err(self.expected("a string column before `like`", expr));
         };
         match (self.kind(expr, &value)?, pattern) {
             (Kind::Null, _) | (Kind::Text, Literal::Null) => Ok(Node::Constant(None)),
@@ -274,7 +280,7 @@ impl Binder<'_> {
                     (None, text) => Test::Bytes(CompareOp::Eq, text.into_bytes()),
                 },
             )),
-            _ => Err(self.expected("a text column before `like`", expr)),
+            _ => Err(self.expected("a string column before `like`", expr)),
         }
     }
 
@@ -285,7 +291,7 @@ impl Binder<'_> {
     fn kind(&self, expr: &Expr, value: &Value) -> Result<Kind> {
         value
             .kind()
-            .ok_or_else(|| Error::invalid(format!("{}: values of this type do not compare", self.described(expr))))
+            .ok_or_else(|| Error::invalid(format!("{}: values of this type cannot be compared", self.described(expr))))
     }
 
     fn column(&self, path: &[String]) -> Result<Column> {
@@ -297,8 +303,9 @@ impl Binder<'_> {
         for name in below {
             let DataType::Struct(fields) = data_type else {
                 return Err(Error::invalid(format!(
-                    "{} is of type {data_type} and has no field {}",
+                    "{} has type {}, so it has no field {}",
                     names::written(parent),
+                    TypeName(data_type),
                     names::written(name)
                 )));
             };
@@ -314,7 +321,7 @@ impl Binder<'_> {
         let text = names::clip(&expr.to_string());
         match expr {
             Expr::Column(path) => match self.data_type(path) {
-                Some(data_type) => format!("{text} ({data_type})"),
+                Some(data_type) => format!("{text} ({})", TypeName(&data_type)),
                 None => text,
             },
             _ => text,

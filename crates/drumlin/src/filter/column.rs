@@ -17,7 +17,7 @@ use super::text::names::written;
 use super::text::number::{float_key, key_float};
 use super::text::syntax::CompareOp;
 use super::truth::{compare, constant};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 
 /// Runs the body with the array as one of a type whose native value is an integer.
 macro_rules! with_integers {
@@ -50,7 +50,7 @@ macro_rules! with_integers {
 
 /// The array of a column, by name; a field below a null struct is null.
 pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
-    let missing = || Error::invalid(format!("the batch lacks column {}", column.path.join(".")));
+    let missing = || Error::invalid(format!("the batch does not have the column {}", column.path.join(".")));
     let (root, below) = column.path.split_first().expect("a path has a name");
     let mut array = batch.column_by_name(root).ok_or_else(missing)?.clone();
     for name in below {
@@ -68,8 +68,9 @@ pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
     if Kind::of(array.data_type()) != column.kind {
         let found = array.data_type();
         return Err(Error::schema_mismatch(format!(
-            "column {} of the batch is of type {found}, another than the filter was bound to",
-            written(root)
+            "column {} of the batch has type {}, which is not the type that the filter was bound to",
+            written(root),
+            TypeName(found)
         )));
     }
     let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..)) && column.kind.is_some();
@@ -87,7 +88,7 @@ pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
 fn narrowed(array: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Decimal256(_, scale) = *array.data_type() else { return Ok(array.clone()) };
     let narrow = array.as_primitive::<Decimal256Type>().try_unary::<_, Decimal128Type, _>(|value| {
-        value.to_i128().ok_or_else(|| Error::corrupt(format!("{value} in a column of type {}", array.data_type())))
+        value.to_i128().ok_or_else(|| Error::corrupt(format!("{value} is not a valid {}", TypeName(array.data_type()))))
     })?;
     let narrow = narrow.with_precision_and_scale(DECIMAL128_MAX_PRECISION, scale)?;
     Ok(std::sync::Arc::new(narrow))
@@ -246,5 +247,8 @@ fn each_bytes(array: &dyn Array, holds: impl Fn(&[u8]) -> bool) -> Result<Boolea
 }
 
 fn unfit(array: &dyn Array) -> Error {
-    Error::schema_mismatch(format!("the filter was bound to another type than {}", array.data_type()))
+    Error::schema_mismatch(format!(
+        "the filter was bound to a column of another type than {}",
+        TypeName(array.data_type())
+    ))
 }

@@ -18,7 +18,7 @@ use super::kind::{Kind, Placed};
 use super::plan::{Column, Node, Value};
 use super::text::number::{Number, key_float, power_of_ten};
 use super::{arithmetic, column, evaluate};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 
 /// What gives the values of one column.
 #[derive(Clone, Debug)]
@@ -83,26 +83,27 @@ fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
             exactly(&(Arc::new(BinaryArray::from_vec(vec![bytes])) as ArrayRef), wanted)
         }
         (_, Placed::Bytes(bytes)) => {
-            let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a text is not UTF-8"))?;
+            let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a string is not valid UTF-8"))?;
             exactly(&(Arc::new(StringArray::from(vec![text])) as ArrayRef), wanted)
         }
         (Kind::Float, Placed::Key((key, _))) => {
-            let value = i64::try_from(*key).map_err(|_| Error::invalid("a number is no float"))?;
+            let value = i64::try_from(*key).map_err(|_| Error::invalid("a number is not a valid double"))?;
             floats(vec![Some(key_float(value))], wanted)
         }
         (_, Placed::Key((key, true))) => integers(vec![Some(*key)], wanted),
-        (Kind::Number { scale }, Placed::Key(_)) => {
-            Err(Error::invalid(format!("the number has more than {scale} decimal places, which {wanted} lacks")))
-        }
-        _ => Err(Error::invalid(format!("the value is none of type {wanted}"))),
+        (Kind::Number { scale }, Placed::Key(_)) => Err(Error::invalid(format!(
+            "the number has more than {scale} decimal places, the most that {} can hold",
+            TypeName(wanted)
+        ))),
+        _ => Err(Error::invalid(format!("the value is not a valid {}", TypeName(wanted)))),
     }
 }
 
 /// Computed numbers in the type of a column.
 fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
-    let refused = |text: String| Error::invalid(format!("{text} is no value of type {wanted}"));
-    let kind =
-        Kind::of(wanted).ok_or_else(|| Error::schema_mismatch(format!("a number is no value of type {wanted}")))?;
+    let refused = |text: String| Error::invalid(format!("{text} is not a valid {}", TypeName(wanted)));
+    let kind = Kind::of(wanted)
+        .ok_or_else(|| Error::schema_mismatch(format!("a number is not a valid {}", TypeName(wanted))))?;
     let (scale, step, rounds) = match kind {
         Kind::Float => {
             let values = (0..rows).map(|row| operand.is_valid(row).then(|| operand.float(row))).collect();
@@ -111,7 +112,7 @@ fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRe
         Kind::Number { scale } => (scale, 1, true),
         Kind::Instant { scale, step, .. } => (scale, i128::from(step), false),
         Kind::Time { scale } | Kind::Duration { scale } => (scale, 1, false),
-        _ => return Err(Error::schema_mismatch(format!("a number is no value of type {wanted}"))),
+        _ => return Err(Error::schema_mismatch(format!("a number is not a valid {}", TypeName(wanted)))),
     };
     let value = |row: usize| -> Result<Option<i128>> {
         if !operand.is_valid(row) {
@@ -167,7 +168,7 @@ fn floats(values: Vec<Option<f64>>, wanted: &DataType) -> Result<ArrayRef> {
         for row in (0..array.len()).filter(|row| doubles.is_valid(*row) && doubles.value(*row).is_finite()) {
             // Only large ones can have become infinite.
             if doubles.value(row).abs() > 65_000.0 && infinite(&cast.slice(row, 1), 0)? {
-                return Err(Error::invalid(format!("{} is no value of type {wanted}", doubles.value(row))));
+                return Err(Error::invalid(format!("{} is not a valid {}", doubles.value(row), TypeName(wanted))));
             }
         }
     }
@@ -185,7 +186,7 @@ fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
             T::Native::try_from(value).map_err(|_| {
                 let scale = if let Decimal32(_, s) | Decimal64(_, s) | Decimal128(_, s) = wanted { *s } else { 0 };
                 let shown = Number::scaled(value, i32::from(scale));
-                Error::invalid(format!("{shown} is no value of type {wanted}"))
+                Error::invalid(format!("{shown} is not a valid {}", TypeName(wanted)))
             })
         };
         let natives = values.iter().map(|value| value.map(native).transpose()).collect::<Result<Vec<_>>>()?;
@@ -193,8 +194,14 @@ fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
     }
     fn checked<T: DecimalType>(array: ArrayRef, digits: u8) -> Result<ArrayRef> {
         let typed = array.as_any().downcast_ref::<PrimitiveArray<T>>().expect("just made");
-        typed.validate_decimal_precision(digits).map_err(|e| Error::invalid(e.to_string()))?;
-        Ok(array)
+        let beyond = typed.iter().flatten().find(|value| !T::is_valid_decimal_precision(*value, digits));
+        match beyond {
+            Some(value) => {
+                let shown = T::format_decimal(value, T::MAX_PRECISION, typed.scale());
+                Err(Error::invalid(format!("{shown} is not a valid {}", TypeName(array.data_type()))))
+            }
+            None => Ok(array),
+        }
     }
     match wanted {
         Int8 => of::<Int8Type>(&values, wanted),
@@ -227,6 +234,6 @@ fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
             exactly(&integers(values, &narrow)?, wanted)
         }
         Dictionary(_, values_type) => exactly(&integers(values, values_type)?, wanted),
-        _ => Err(Error::schema_mismatch(format!("a number is no value of type {wanted}"))),
+        _ => Err(Error::schema_mismatch(format!("a number is not a valid {}", TypeName(wanted)))),
     }
 }

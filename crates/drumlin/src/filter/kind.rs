@@ -93,8 +93,8 @@ impl Kind {
             Kind::Instant { .. } => "a timestamp",
             Kind::Time { .. } => "a time of day",
             Kind::Duration { .. } => "a duration",
-            Kind::Text => "a text",
-            Kind::Binary => "binary",
+            Kind::Text => "a string",
+            Kind::Binary => "binary data",
         }
     }
 
@@ -126,7 +126,7 @@ impl Kind {
             (Kind::Instant { .. }, Literal::Text(text)) => match Moment::timestamp(text) {
                 Some(moment) => self.place_instant(&moment),
                 None => Err(format!(
-                    "'{}' is not a date or timestamp: expected 'YYYY-MM-DD[ HH:MM[:SS[.f]][zone]]'",
+                    "'{}' is not a date or timestamp; expected 'YYYY-MM-DD[ HH:MM[:SS[.f]][zone]]'",
                     clip(text)
                 )),
             },
@@ -135,15 +135,17 @@ impl Kind {
             }
             (Kind::Time { scale }, Literal::Text(text)) => match Moment::time(text) {
                 Some(moment) => Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
-                None => Err(format!("'{}' is not a time of day: expected 'HH:MM[:SS[.f]]'", clip(text))),
+                None => Err(format!("'{}' is not a time of day; expected 'HH:MM[:SS[.f]]'", clip(text))),
             },
             (Kind::Duration { scale }, Literal::Text(text) | Literal::Interval(text)) => match span::parse(text) {
                 Some(nanos) => Ok(Placed::Key(Number::scaled(nanos, 9).floor(scale))),
-                None => Err(format!("'{}' is not a duration: {}", clip(text), span::EXPECTED)),
+                None => Err(format!("'{}' is not a duration; {}", clip(text), span::EXPECTED)),
             },
-            (Kind::Duration { .. }, _) => {
-                Err(format!("a duration compares with a text, {}, or with a duration column", span::EXPECTED))
-            }
+            (Kind::Duration { .. }, _) => Err(format!(
+                "a duration cannot be compared with {}; {}, or a duration column",
+                clip(&literal.to_string()),
+                span::EXPECTED
+            )),
             (Kind::Text, Literal::Text(text)) => Ok(Placed::Bytes(text.as_bytes().to_vec())),
             (Kind::Binary, Literal::Binary(bytes)) => Ok(Placed::Bytes(bytes.clone())),
             _ => mismatch(),
@@ -153,7 +155,7 @@ impl Kind {
     fn place_instant(self, moment: &Moment) -> Result<Placed, String> {
         let Kind::Instant { scale, step, zoned } = self else { unreachable!("called for instants") };
         if moment.zoned && !zoned {
-            return Err(format!("{moment} has a time zone and the column has none"));
+            return Err(format!("{moment} has a time zone, but the column has none; leave the time zone out"));
         }
         let (floor, exact) = Number::scaled(moment.value, moment.scale).floor(scale);
         let step = i128::from(step);
@@ -188,7 +190,7 @@ pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, Str
         (Literal::Binary(a), Literal::Binary(b)) => Ok(a.cmp(b)),
         (Literal::Moment(a), Literal::Text(text)) => {
             let read = if a.form == Form::Time { Moment::time(text) } else { Moment::timestamp(text) };
-            let b = read.ok_or_else(|| format!("'{}' does not compare with {a}", clip(text)))?;
+            let b = read.ok_or_else(|| format!("'{}' cannot be compared with {a}", clip(text)))?;
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }
         (Literal::Text(_), Literal::Moment(_)) => compare_literals(right, left).map(Ordering::reverse),
@@ -199,6 +201,6 @@ pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, Str
         (Literal::Moment(a), Literal::Moment(b)) if (a.form == Form::Time) == (b.form == Form::Time) => {
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }
-        _ => Err(format!("{} and {} do not compare", clip(&left.to_string()), clip(&right.to_string()))),
+        _ => Err(format!("{} and {} cannot be compared", clip(&left.to_string()), clip(&right.to_string()))),
     }
 }

@@ -58,27 +58,30 @@ impl Evidence {
         }
         let accused = |what: String| {
             let (name, last) = (names::ROOT, root.seq);
-            let what = format!("{name}: ends with commit {last}, but {what}; {RESTORE}");
+            let what = format!("{name}: it ends with commit {last}, but {what}; {RESTORE}");
             Err(Error::other_history(ErrorKind::Corrupt, what))
         };
         let lost = |by: &str, seq: Seq| {
             let first = root.seq.next();
-            let commits =
-                if seq <= first { format!("commit {first} was") } else { format!("commits {first} to {seq} were") };
-            format!("{by} shows that {commits} made: an older root was put in its place")
+            let commits = if seq <= first {
+                format!("commit {first} was made")
+            } else {
+                format!("commits {first} to {seq} were made")
+            };
+            format!("{by} shows that {commits}: the root was replaced by an older one")
         };
         if let Some(seen) = self.seen {
             let forked = root.origin.parent.is_some_and(|parent| parent.store == seen.store);
             if seen.store != root.origin.store && !forked {
                 let told = other_store(seen.store, &root.origin);
-                return accused(format!("'{}' is of another store: {}", names::WITNESS, told.message()));
+                return accused(format!("'{}' belongs to another store: {}", names::WITNESS, told.message()));
             }
             if !forked && seen.seq > root.seq {
                 return accused(lost(&format!("'{}'", names::WITNESS), seen.seq));
             }
             if !forked && seen.seq.0 > 0 && root.tells(seen.seq, seen.entry) == EntryStatus::NotThere {
-                let what = format!("'{}' shows that commit {} was another one", names::WITNESS, seen.seq);
-                return accused(format!("{what}: another root was put in its place"));
+                let what = format!("'{}' shows that commit {} was a different one", names::WITNESS, seen.seq);
+                return accused(format!("{what}: the root was replaced by another one"));
             }
         }
         match self.later(root).max_by_key(|(seq, _)| *seq) {

@@ -251,8 +251,7 @@ impl CommitLog for FileLog {
     }
 
     fn inspect(&self, store: u128) -> Result<Vec<String>> {
-        let again =
-            "it was written again, and whether commits after those in the log were lost before that cannot be seen";
+        let again = "it was written again; whether later commits were lost before that cannot be determined";
         let found = self.mark_found.fault(store).map(|what| format!("{what} when the store was opened: {again}"));
         let mark = found.or(Mark::find(&*self.disk).fault(store));
         // Segments may be removed while they are read, and commits appended.
@@ -340,7 +339,7 @@ impl Tail {
     fn check(&self) -> Result<()> {
         if self.poisoned {
             return Err(Error::closed(
-                "the commit log is closed, or an earlier write of it failed: open the store again",
+                "the commit log is closed, or an earlier write to it failed; open the store again",
             ));
         }
         Ok(())
@@ -410,7 +409,9 @@ impl Tail {
                 return Err(error);
             }
             self.poisoned = true;
-            return Err(Error::in_doubt("the log could not be written, nor the attempt undone").with_source(error));
+            return Err(
+                Error::in_doubt("the log could not be written, and the attempt could not be undone").with_source(error)
+            );
         }
         if sync
             && !planted(Bug::SkipLogSync)
@@ -423,7 +424,11 @@ impl Tail {
             // It is durable by now.
             self.check_name(disk).map_err(|e| {
                 self.poisoned = true;
-                if e.is_other_history() { e } else { Error::in_doubt("the log could not be looked at").with_source(e) }
+                if e.is_other_history() {
+                    e
+                } else {
+                    Error::in_doubt("the log could not be checked after the write").with_source(e)
+                }
             })?;
         }
         self.offset += bytes.len() as u64;
@@ -441,7 +446,8 @@ struct NewSegment<'a> {
 
 /// Gives a segment that another folder has too a copy of its own.
 fn copy_segment(disk: &dyn Disk, name: &str, file: &dyn DiskFile) -> Result<Box<dyn DiskFile>> {
-    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let length = usize::try_from(file.len()?)
+        .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
     let mut bytes = vec![0; length];
     let n = file.read_at(0, &mut bytes)?;
     Ok(new_segment(disk, name.to_owned(), &bytes[..n])?.publish(disk)?.1)

@@ -62,7 +62,7 @@ impl Position {
 
     /// The entries after the one that was read, and the place of the last one. `None` if what was read is no longer there.
     fn read(&self, disk: &dyn Disk) -> Result<Option<(Self, Vec<Entry>)>> {
-        let corrupt = || Error::corrupt(format!("{}: too large", self.name));
+        let corrupt = || Error::corrupt(format!("{}: the file is too large for this machine", self.name));
         let file = disk.open(&self.name, Access::Read)?;
         let (start, length) = (usize::try_from(self.offset), usize::try_from(file.len()?));
         let (Ok(start), Ok(length)) = (start, length) else { return Err(corrupt()) };
@@ -100,7 +100,7 @@ impl Position {
 }
 
 fn read_only() -> Error {
-    Error::invalid("the store is open for reading only")
+    Error::invalid("the store is open for reading only; open it for writing to change it")
 }
 
 impl FileFollower {
@@ -127,7 +127,8 @@ fn read_whole(disk: &dyn Disk, name: &str) -> Result<Vec<u8>> {
 /// The first bytes of a file.
 fn read_start(disk: &dyn Disk, name: &str, bytes: usize) -> Result<Vec<u8>> {
     let file = disk.open(name, Access::Read)?;
-    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let length = usize::try_from(file.len()?)
+        .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
     let mut content = vec![0; length.min(bytes)];
     let n = file.read_at(0, &mut content)?;
     content.truncate(n);
@@ -147,9 +148,11 @@ impl Seen {
             Ok(format) if format == self.format => Ok(()),
             Ok(_) => Err(Error::other_history(
                 ErrorKind::Closed,
-                format!("the file '{}' is that of another store than the one opened; {CLOSED}", names::FORMAT),
+                format!("the file '{}' belongs to another store than the one that was opened; {CLOSED}", names::FORMAT),
             )),
-            Err(e) if e.kind() == ErrorKind::NotFound => Err(other(format!("the file '{}' is gone", names::FORMAT))),
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                Err(other(format!("the file '{}' was removed", names::FORMAT)))
+            }
             Err(e) => Err(e),
         }
     }
@@ -166,14 +169,17 @@ impl Seen {
         let (last, known) = (opened.last(), self.last);
         // A record that could not be synced is undone by its writer, and another may have taken its place.
         if last < known && (last.next() < known || synced >= known) {
-            return Err(other(format!("{}: ends with commit {last}, but commit {known} was seen", names::LOG)));
+            return Err(other(format!(
+                "{}: it ends with commit {last}, but commit {known} was read before",
+                names::LOG
+            )));
         }
         let there = opened.entries.iter().find(|entry| entry.seq == known);
         let same = there.is_none_or(|there| self.id.is_none_or(|id| id == there.id));
         if let (false, Some(there), Some(prev)) = (same, there, self.prev)
             && there.prev.is_some_and(|then| then != prev)
         {
-            return Err(other(format!("{}: commit {known} is another than the one that was seen", names::LOG)));
+            return Err(other(format!("{}: commit {known} is not the one that was read before", names::LOG)));
         }
         let reaches = opened.base.is_none_or(|base| base.seq <= known);
         Ok((last > known).then_some(reaches && same))
@@ -206,7 +212,7 @@ impl CommitLog for FileFollower {
         let mut seen = self.seen.lock();
         seen.check_format(&*self.disk)?;
         let listed = self.disk.list(names::LOG).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => other(format!("the folder '{}' is gone", names::LOG)),
+            ErrorKind::NotFound => other(format!("the folder '{}' was removed", names::LOG)),
             _ => e,
         });
         let listed = listed?.into_iter();

@@ -105,17 +105,23 @@ pub fn encode_header(header: &Header, name: &str) -> Vec<u8> {
 /// Decodes the header of the segment called `name`.
 pub fn decode_header(bytes: &[u8], name: &str) -> Result<Header> {
     let Some(bytes) = bytes.get(..HEADER_BYTES) else {
-        return Err(Error::corrupt(format!("{name}: {} bytes, expected a header of {HEADER_BYTES}", bytes.len())));
+        return Err(Error::corrupt(format!(
+            "{name}: it has {} bytes, fewer than its header of {HEADER_BYTES} bytes",
+            bytes.len()
+        )));
     };
     if &bytes[..8] != MAGIC {
-        return Err(Error::corrupt(format!("{name}: does not begin as a log segment")));
+        return Err(Error::corrupt(format!("{name}: it does not begin like a log segment")));
     }
     let version = u32_at(bytes, 8);
     if u32_at(bytes, 12) != checksum_at(&bytes[16..], name, 0) {
         return Err(Error::corrupt(format!("{name}: the header's checksum does not match")));
     }
     if version != LOG_VERSION {
-        return Err(Error::unsupported(format!("{name}: log format {version}; this build reads {LOG_VERSION}")));
+        return Err(Error::unsupported(format!(
+            "{name}: the log has format {version}, and this build reads format {LOG_VERSION}; open it with the version \
+             of drumlin that wrote it"
+        )));
     }
     let (seq, offset) = (Seq(u64_at(bytes, 24)), u64_at(bytes, 32));
     let from = Seq(u64_at(bytes, 48));
@@ -140,8 +146,12 @@ pub fn encode_record(record: &Record, name: &str, offset: u64) -> Result<Vec<u8>
         }
         Body::End => (2, Vec::new()),
     };
-    let length = u32::try_from(body.len())
-        .map_err(|_| Error::invalid(format!("a commit of {} bytes; the log takes up to 4 GiB", body.len())))?;
+    let length = u32::try_from(body.len()).map_err(|_| {
+        Error::invalid(format!(
+            "the commit takes {} bytes in the log; expected less than 4 GiB, so do it in parts",
+            body.len()
+        ))
+    })?;
     let mut out = Vec::with_capacity(RECORD_HEADER_BYTES + body.len() + ALIGNMENT);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&[0; 4]);

@@ -41,7 +41,7 @@ impl MarkFound {
         match self {
             Self::Sound => None,
             Self::Missing if store == 0 => None,
-            Self::Missing => Some(format!("{}: is missing", names::LOG_MARK)),
+            Self::Missing => Some(format!("{}: the file is missing", names::LOG_MARK)),
             Self::Damaged => Some(format!("{}: the checksum does not match", names::LOG_MARK)),
         }
     }

@@ -95,7 +95,7 @@ impl Tail {
 
     fn check(&self) -> Result<()> {
         match self.seen.poisoned.load(Ordering::SeqCst) {
-            true => Err(Error::closed("the commit log is closed: open the store again")),
+            true => Err(Error::closed("the commit log is closed; open the store again")),
             false => Ok(()),
         }
     }
@@ -127,7 +127,7 @@ impl ObjectLog {
                     Err(e) => e,
                 },
                 Err(e) if e.kind() == ErrorKind::NotFound => {
-                    let what = format!("{}: is missing; {CLOSED}, or {RESTORE}", names::ROOT);
+                    let what = format!("{}: it is missing; {CLOSED}, or {RESTORE}", names::ROOT);
                     Error::other_history(ErrorKind::Corrupt, what)
                 }
                 Err(e) => return Err(e),
@@ -191,7 +191,7 @@ impl ObjectLog {
             }
             self.look(tail)?;
         }
-        Err(Error::unavailable("the log is cut faster than it can be read"))
+        Err(Error::unavailable("other processes cut the log faster than it could be read; try again"))
     }
 
     /// Moves the entries that the root itself holds to a chunk if they are large; returns its name.
@@ -291,7 +291,7 @@ impl ObjectLog {
                     Err(e) if e.is_other_history() && *doubtful => return Err(e.as_kind(ErrorKind::InDoubt)),
                     Err(e) if e.is_other_history() => return Err(e),
                     Err(e) if lost || *doubtful => {
-                        return Err(given_up(true, added, &error.context(format!("{}, and before", e.message()))));
+                        return Err(given_up(true, added, &error.context(format!("{}, and before that", e.message()))));
                     }
                     other => break other?,
                 }
@@ -319,7 +319,7 @@ impl ObjectLog {
                 EntryStatus::NotThere => Ok(false),
                 EntryStatus::Unknown if refused => Ok(false),
                 EntryStatus::Unknown => {
-                    let many = Error::in_doubt("too many others have committed since for the log to show it");
+                    let many = Error::in_doubt("too many other commits followed for the log to show it");
                     Err(given_up(true, added, &many))
                 }
             };
@@ -330,7 +330,9 @@ impl ObjectLog {
         if planted(Bug::PlainRootPut) {
             self.storage.put(names::ROOT, bytes, WriteMode::Replace)?;
             let there = self.storage.get_tagged(names::ROOT, None)?;
-            return there.map(|(_, tag)| tag).ok_or_else(|| Error::unavailable("no tag"));
+            return there
+                .map(|(_, tag)| tag)
+                .ok_or_else(|| Error::unavailable("the bucket returned no version tag for the root"));
         }
         self.storage.put_if_match(names::ROOT, bytes, Some(&tail.tag))
     }
@@ -404,7 +406,7 @@ fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Err
         None => "the new catalog snapshot".to_owned(),
     };
     match doubtful {
-        true => Error::in_doubt(format!("whether {what} was made is not known: {}", error.message())),
+        true => Error::in_doubt(format!("it is not known whether {what} was made: {}", error.message())),
         false => Error::unavailable(format!("{what} was not made: {}", error.message())),
     }
 }

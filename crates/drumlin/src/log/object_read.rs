@@ -11,7 +11,7 @@ pub const LOOKS: usize = 8;
 /// The error if something that the root names is missing or not as described.
 pub fn damaged(e: Error) -> Error {
     match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(format!("{}: is needed, but missing", e.message())),
+        ErrorKind::NotFound => Error::corrupt(format!("{}; the store needs this object", e.message())),
         _ => e,
     }
 }

@@ -78,18 +78,18 @@ pub fn other_store(known: u128, found: &Origin) -> Error {
         Some(parent) if parent.store == known => {
             format!("the store was continued from commit {} after a loss was accepted", parent.seq)
         }
-        _ => "the store that was opened is gone, and another one was made in its place".to_owned(),
+        _ => "the store that was opened was replaced by another one".to_owned(),
     };
-    let ids = format!("its id is {:032x}, that of the one opened is {known:032x}", found.store);
+    let ids = format!("its id is {:032x}; the store that was opened has {known:032x}", found.store);
     Error::other_history(ErrorKind::Closed, format!("{how} ({ids}); {CLOSED}"))
 }
 
 /// What the handle that notices it does from then on.
-pub const CLOSED: &str = "this handle reads, changes and deletes nothing any more: open the store again";
+pub const CLOSED: &str = "this handle no longer reads, changes or deletes anything; open the store again";
 
 /// What to do about a store that is not what it was.
-pub const RESTORE: &str = "restore a backup, copy what can be read with `drumlin salvage`, or, if no other process uses the store, \
-                           open it with accept_loss to continue from what is there";
+pub const RESTORE: &str = "restore a backup, copy what can be read with `drumlin salvage`, or, if no other process \
+                           uses the store, open it with accept_loss to continue with what is left";
 
 /// The bytes of the witness of a commit.
 pub fn encode_witness(point: &Point) -> Vec<u8> {

@@ -59,7 +59,7 @@ pub fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base
     let marked = Mark::read(disk);
     let firsts = list_segments(disk)?;
     let Some((&newest_first, older)) = firsts.split_last() else {
-        return Err(Error::corrupt(format!("{}: there is no log segment; {SALVAGE}", names::LOG)));
+        return Err(Error::corrupt(format!("{}: the folder has no log segment; {SALVAGE}", names::LOG)));
     };
     let newest = read_segment(disk, newest_first, true, loss)?;
     let base = newest.header.base;
@@ -73,7 +73,9 @@ pub fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base
         let segment = read_segment(disk, first, false, loss)?;
         if segment.next() != wanted {
             let (name, next) = (&segment.name, segment.next());
-            return Err(Error::corrupt(format!("{name}: ends before entry {next}, expected entries up to {wanted}")));
+            return Err(Error::corrupt(format!(
+                "{name}: it ends before entry {next}; expected entries up to {wanted}"
+            )));
         }
         wanted = first;
         chain.push(segment);
@@ -87,7 +89,7 @@ pub fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base
     if loss == OnLoss::Refuse && newest.next() <= marked {
         let (name, last) = (&newest.name, newest.next().0 - 1);
         return Err(Error::corrupt(format!(
-            "{name}: ends with commit {last}, but {} says that commit {marked} was synced; {WAYS_OUT}",
+            "{name}: it ends with commit {last}, but {} says that commit {marked} was synced; {WAYS_OUT}",
             names::LOG_MARK
         )));
     }
@@ -98,7 +100,8 @@ pub fn recover(disk: &dyn Disk, loss: OnLoss) -> Result<(LogSegment, Option<Base
 fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Result<LogSegment> {
     let name = names::log_segment(first);
     let file = disk.open(&name, Access::Read)?;
-    let length = usize::try_from(file.len()?).map_err(|_| Error::corrupt(format!("{name}: too large")))?;
+    let length = usize::try_from(file.len()?)
+        .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
     let mut bytes = vec![0; length];
     let n = file.read_at(0, &mut bytes)?;
     bytes.truncate(n);
@@ -111,7 +114,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Resu
         return Err(Error::corrupt(format!("{name}: its header names a catalog snapshot of a later state")));
     }
     if header.base.is_some_and(|base| base.from > base.seq.next()) {
-        return Err(Error::corrupt(format!("{name}: its header leaves out entries after the catalog snapshot")));
+        return Err(Error::corrupt(format!("{name}: its header skips entries after the catalog snapshot")));
     }
     let mut segment = LogSegment {
         name,
@@ -168,12 +171,14 @@ const WAYS_OUT: &str = "restore a backup, copy what can be read with `drumlin sa
 
 /// A bad record at `offset`, where entry `next` was expected: fails unless it may be a torn write.
 pub fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: bool, loss: OnLoss) -> Result<()> {
-    let corrupt =
-        |why: String| Err(Error::corrupt(format!("{name}: bad record at offset {offset}, but {why}; {WAYS_OUT}")));
+    let corrupt = |why: String| {
+        Err(Error::corrupt(format!("{name}: the record at offset {offset} is damaged, and {why}; {WAYS_OUT}")))
+    };
     if !newest {
         // What follows cannot be kept without it, nor be given up: only the end of a log can.
         return Err(Error::corrupt(format!(
-            "{name}: bad record at offset {offset}, but a later segment shows that it had been synced; {SALVAGE}"
+            "{name}: the record at offset {offset} is damaged, and a later segment shows that it had been synced; \
+             {SALVAGE}"
         )));
     }
     if loss == OnLoss::Accept {
@@ -190,7 +195,7 @@ pub fn judge_tail(bytes: &Bytes, name: &str, offset: usize, next: Seq, newest: b
             }
             // What precedes that entry is an end mark, which was synced before the entry was written.
             if record.seq == next && matches!(record.body, Body::Entry(_)) {
-                return corrupt(format!("entry {next} follows at {at}: an end mark is damaged"));
+                return corrupt(format!("entry {next} follows at {at}, so it was an end mark"));
             }
         }
         at = frame::align(at + 1);

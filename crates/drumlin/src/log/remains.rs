@@ -185,7 +185,7 @@ impl Remains {
             };
             // The first record of a root is preceded by its head.
             if at > good && !(is_root && good == from) {
-                self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {at}")));
+                self.damage.push((name.to_owned(), format!("no record can be read from offset {good} to {at}")));
             }
             self.last = self.last.max(record.synced);
             match record.body {
@@ -197,7 +197,7 @@ impl Remains {
         if bytes.len() > good {
             self.uncertain = true;
             let end = bytes.len();
-            self.damage.push((name.to_owned(), format!("no record is readable from offset {good} to {end}")));
+            self.damage.push((name.to_owned(), format!("no record can be read from offset {good} to {end}")));
         }
     }
 }

@@ -121,23 +121,23 @@ impl Root {
         let known = self.origin.store;
         if known != 0 && next.origin.store != known {
             return match next.origin.store {
-                0 => corrupt("an older one, of an earlier build, was put in its place".into()),
+                0 => corrupt("it was replaced by an older one that an earlier build wrote".into()),
                 _ => Err(other_store(known, &next.origin)),
             };
         }
         if next.seq < self.seq {
-            return corrupt(format!("goes back from commit {} to commit {}", self.seq, next.seq));
+            return corrupt(format!("it went back from commit {} to commit {}", self.seq, next.seq));
         }
         let snapshot = |root: &Root| root.base.map_or(Seq(0), |base| base.seq);
         if snapshot(next) < snapshot(self) {
             let (from, to) = (snapshot(self), snapshot(next));
-            return corrupt(format!("goes back from the catalog snapshot of commit {from} to that of commit {to}"));
+            return corrupt(format!("it went back from the catalog snapshot of commit {from} to that of commit {to}"));
         }
         let Some(id) = self.last_id().filter(|_| self.seq.0 > 0) else { return Ok(Some(())) };
         match next.tells(self.seq, id) {
             EntryStatus::There => Ok(Some(())),
             EntryStatus::Unknown => Ok(None),
-            EntryStatus::NotThere => corrupt(format!("commit {} is another than the one that was seen", self.seq)),
+            EntryStatus::NotThere => corrupt(format!("commit {} is not the one that was read before", self.seq)),
         }
     }
 
@@ -213,28 +213,34 @@ impl Root {
     /// Reads and checks it.
     pub fn decode(bytes: &Bytes) -> Result<Self> {
         let corrupt = |what: &str| Error::corrupt(format!("{}: {what}", names::ROOT));
-        let fixed = bytes.get(..FIXED_BYTES).ok_or_else(|| corrupt("ends within its header"))?;
+        let fixed = bytes.get(..FIXED_BYTES).ok_or_else(|| corrupt("it ends within its header"))?;
         if &fixed[..8] != MAGIC {
-            return Err(corrupt("does not begin as the root of a log"));
+            return Err(corrupt("it does not begin like the root of a log"));
         }
         let version = u32::from_le_bytes(fixed[8..12].try_into().expect("4 bytes"));
         if !(ROOT_VERSION_MIN..=ROOT_VERSION).contains(&version) {
             let known = format!("{ROOT_VERSION_MIN} and {ROOT_VERSION}");
-            return Err(Error::unsupported(format!("{}: format {version}; this build reads {known}", names::ROOT)));
+            return Err(Error::unsupported(format!(
+                "{}: it has format {version}, and this build reads formats {known}; open it with the version of \
+                 drumlin that wrote it",
+                names::ROOT
+            )));
         }
         if checksum_at(&bytes[16..], names::ROOT, 0).to_le_bytes() != fixed[12..16] {
             return Err(corrupt("the checksum does not match"));
         }
         let length = u64::from_le_bytes(fixed[16..24].try_into().expect("8 bytes"));
         let end = usize::try_from(length).ok().and_then(|length| length.checked_add(FIXED_BYTES));
-        let head = end.and_then(|end| bytes.get(FIXED_BYTES..end)).ok_or_else(|| corrupt("ends within its head"))?;
+        let head = end
+            .and_then(|end| bytes.get(FIXED_BYTES..end))
+            .ok_or_else(|| corrupt("it ends within its list of chunks"))?;
         let decode = || {
             let (first, rest) = postcard::take_from_bytes::<Head>(head)?;
             let added = if version == ROOT_VERSION_MIN { Added::default() } else { postcard::from_bytes(rest)? };
             Ok::<_, postcard::Error>((first, added))
         };
         let (Head { seq, base, chunks, recent }, Added { origin, stamp }) =
-            decode().map_err(|e| corrupt(&format!("its head: {e}")))?;
+            decode().map_err(|e| corrupt(&format!("its list of chunks cannot be decoded: {e}")))?;
         let entries = decode_entries(bytes, names::ROOT, frame::align(FIXED_BYTES + head.len()))?;
         let root = Self { origin, stamp, seq, base, chunks, recent, entries };
         root.check()?;
@@ -262,12 +268,12 @@ impl Root {
     pub fn check(&self) -> Result<()> {
         let corrupt = |what: String| Err(Error::corrupt(format!("{}: {what}", names::ROOT)));
         if self.seq.0 >= SEQ_END || self.base.is_some_and(|base| base.seq.0 >= SEQ_END || base.from.0 > SEQ_END) {
-            return corrupt("a number of a commit is too large".into());
+            return corrupt("the number of a commit is too large".into());
         }
         if let Some(base) = &self.base
             && (base.seq > self.seq || base.from > base.seq.next() || base.from.0 == 0)
         {
-            return corrupt("its catalog snapshot does not fit its entries".into());
+            return corrupt("its catalog snapshot does not match its entries".into());
         }
         let from = self.base.map_or(Seq(1), |base| base.from);
         let mut next = None;
@@ -279,13 +285,13 @@ impl Root {
                 || next.is_some_and(|next| next != first)
                 || (next.is_none() && first > from)
             {
-                return corrupt(format!("entries {first} to {last} do not follow those before them"));
+                return corrupt(format!("entries {first} to {last} do not follow the ones before them"));
             }
             next = Some(last.next());
         }
         match next.unwrap_or(from) == self.seq.next() {
             true => Ok(()),
-            false => corrupt(format!("its entries do not reach to {}", self.seq)),
+            false => corrupt(format!("its entries end before {}", self.seq)),
         }
     }
 }
@@ -308,7 +314,7 @@ fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<En
                 entries.push(entry);
                 offset = behind;
             }
-            _ => return Err(Error::corrupt(format!("{name}: bad record at offset {offset}"))),
+            _ => return Err(Error::corrupt(format!("{name}: the record at offset {offset} is damaged"))),
         }
     }
     Ok(entries)
@@ -319,7 +325,7 @@ pub fn encode_chunk(entries: &[Entry], nonce: u64) -> Result<(Chunk, Vec<u8>)> {
     let (first, last) = match entries {
         [first, .., last] => (first.seq, last.seq),
         [one] => (one.seq, one.seq),
-        [] => return Err(Error::invalid("a chunk of no entries")),
+        [] => return Err(Error::invalid("a chunk needs at least one entry")),
     };
     let mut chunk = Chunk { first, last, nonce, bytes: 0 };
     let name = chunk.name();
@@ -338,7 +344,7 @@ pub fn decode_chunk(chunk: &Chunk, bytes: &Bytes) -> Result<Vec<Entry>> {
     let whole = entries.len() as u64 == (chunk.last.0 - chunk.first.0) + 1;
     match header.first == chunk.first && follows && whole {
         true => Ok(entries),
-        false => Err(Error::corrupt(format!("{name}: does not hold entries {} to {}", chunk.first, chunk.last))),
+        false => Err(Error::corrupt(format!("{name}: it does not contain entries {} to {}", chunk.first, chunk.last))),
     }
 }
 

@@ -232,7 +232,7 @@ impl<'a, W: Word> Node<'a, W> {
 }
 
 fn begins_another() -> Error {
-    Error::invalid("a key begins another one")
+    Error::invalid("a key is the beginning of another key")
 }
 
 /// Where a key is, or would be.

@@ -157,7 +157,7 @@ impl<W: Word> Memtable<W> {
         let index = self.index();
         let mut free = writer.free;
         let mut reserve = |words: u64| -> Result<Addr> {
-            let full = || Error::unavailable("the memtable is full");
+            let full = || Error::unavailable("the memory for rows written by key is full; checkpoint the store first");
             let addr = self.arena.reserve(free, words).ok_or_else(full)?;
             free = addr + words;
             Ok(addr as Addr)
@@ -171,7 +171,7 @@ impl<W: Word> Memtable<W> {
             }
             if key.len() > KEY_BYTES_MAX {
                 let bytes = key.len();
-                return Err(Error::invalid(format!("a key of {bytes} bytes; at most {KEY_BYTES_MAX}")));
+                return Err(Error::invalid(format!("a key takes {bytes} bytes; expected at most {KEY_BYTES_MAX}")));
             }
             let row = rows.map(|rows| rows.get(at));
             let place = index.place(key);
@@ -222,7 +222,7 @@ impl<W: Word> Memtable<W> {
         for record in self.range(None, None, seq) {
             let mut key = Keys::default();
             if !record.is_sound() {
-                return Err(Error::corrupt("a row in memory is not what was written"));
+                return Err(Error::corrupt("a row in memory is not the one that was written"));
             }
             record.copy_key(&mut key);
             let found = self.get(key.get(0), seq).is_some_and(|found| found.addr() == record.addr());

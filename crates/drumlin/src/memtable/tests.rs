@@ -131,7 +131,7 @@ fn a_key_that_begins_another_is_refused() {
         let memtable = Memtable::<AtomicU64>::new();
         memtable.insert(&keys(std::slice::from_ref(&first)), None, Seq(1)).unwrap();
         let error = memtable.insert(&keys(&[second]), None, Seq(2)).unwrap_err();
-        assert!(error.message().contains("begins another"), "{error}");
+        assert!(error.message().contains("is the beginning of another"), "{error}");
         assert!(memtable.get(keys(&[first]).get(0), Seq(2)).is_some());
     }
     let long = keys(&[vec![1; KEY_BYTES_MAX + 1]]);

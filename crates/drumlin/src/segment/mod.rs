@@ -34,7 +34,7 @@ use arrow::datatypes::DataType;
 use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 pub use decode::form::{Form, Kept, engine_type, native_type, without_views};
 pub use decode::join::{interleave, join, join_batches};
 pub use decode::pick::decode_rows;
@@ -130,7 +130,8 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
     if decoded > decoded_max(bytes.len()) {
         // A reader would treat it as damage.
         return Err(Error::schema_mismatch(format!(
-            "{} rows with {decoded} bytes of repeated values in one row group; write fewer rows at a time",
+            "a row group of {} rows has {decoded} bytes of repeated values, which is too much; write fewer rows at a \
+             time",
             array.len()
         )));
     }
@@ -164,7 +165,7 @@ fn read_whole(input: &mut Reader, rows: usize, data_type: &DataType, form: Form)
     let array = read_column(input, rows, data_type, form)?;
     input.finish()?;
     if array.len() != rows {
-        return Err(Error::corrupt(format!("{} rows, expected {rows}", array.len())));
+        return Err(Error::corrupt(format!("it has {} rows; expected {rows}", array.len())));
     }
     Ok(array)
 }
@@ -178,8 +179,8 @@ fn guarded<T>(
 ) -> Result<T> {
     // Vortex asserts on what it finds in metadata. The panic hook has printed the panic's message.
     catch_unwind(AssertUnwindSafe(|| decode(&mut Reader::new(bytes))))
-        .unwrap_or_else(|_| Err(Error::corrupt("decoding panicked")))
-        .map_err(|error: Error| error.context(format!("a segment of {rows} rows of {data_type}")))
+        .unwrap_or_else(|_| Err(Error::corrupt("its content cannot be decoded")))
+        .map_err(|error: Error| error.context(format!("a segment of {rows} rows of type {}", TypeName(data_type))))
 }
 
 fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {

@@ -83,9 +83,11 @@ pub fn is_bucket(uri: &str) -> bool {
 }
 
 fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
-    let (scheme, _) = ObjectStoreScheme::parse(url)
-        .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
-    let cannot = |e: object_store::Error| Error::invalid(redact(&secrets(options), &format!("the bucket: {e}")));
+    let (scheme, _) = ObjectStoreScheme::parse(url).map_err(|_| {
+        Error::invalid(format!("'{}://' is not a known kind of bucket; expected s3://, gs:// or az://", url.scheme()))
+    })?;
+    let cannot =
+        |e: object_store::Error| Error::invalid(redact(&secrets(options), &format!("the bucket cannot be used: {e}")));
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
             check_settings::<AmazonS3ConfigKey>(options, "AWS_")?;
@@ -123,7 +125,12 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Arc::new(builder.build().map_err(cannot)?)
         }
-        _ => return Err(Error::invalid(format!("'{}' is not a bucket", url.scheme()))),
+        _ => {
+            return Err(Error::invalid(format!(
+                "'{}://' is not a known kind of bucket; expected s3://, gs:// or az://",
+                url.scheme()
+            )));
+        }
     })
 }
 
@@ -135,8 +142,12 @@ impl BucketStorage {
         let secrets = Arc::new(secrets(options));
         check_threads("io_threads", io_threads)?;
         let url = check_address(uri)?;
-        let (_, prefix) = ObjectStoreScheme::parse(&url)
-            .map_err(|_| Error::invalid(format!("'{}://' is not a known kind of bucket", url.scheme())))?;
+        let (_, prefix) = ObjectStoreScheme::parse(&url).map_err(|_| {
+            Error::invalid(format!(
+                "'{}://' is not a known kind of bucket; expected s3://, gs:// or az://",
+                url.scheme()
+            ))
+        })?;
         // One installed earlier is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let retry = RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() };
@@ -179,7 +190,7 @@ impl BucketStorage {
         ranges: &[Range<u64>],
         read: object_store::Result<Option<Vec<Bytes>>>,
     ) -> Result<Vec<Bytes>> {
-        let ends = |why: &str| Error::corrupt(format!("{name}: ends before the requested end{why}"));
+        let ends = |why: &str| Error::corrupt(format!("{name}: it is shorter than the bytes requested from it{why}"));
         let mut read = match read {
             Ok(read) => read.ok_or_else(|| ends(""))?.into_iter(),
             Err(e) if ends_before(&e) => return Err(ends(&format!(" ({})", self.error(name, &e).message()))),
@@ -191,7 +202,7 @@ impl BucketStorage {
                 true => Ok(bytes),
                 false => {
                     let (start, end, got) = (range.start, range.end, bytes.len());
-                    Err(Error::corrupt(format!("{name}: got {got} bytes, expected bytes {start}..{end}")))
+                    Err(Error::corrupt(format!("{name}: expected bytes {start} to {end}, got {got} bytes")))
                 }
             }
         };
@@ -291,7 +302,7 @@ fn match_answers(
     answers: Option<&Vec<object_store::Result<Path>>>,
 ) -> Vec<Result<()>> {
     let unanswered =
-        |name: &String| Err(Error::unavailable(format!("{name}: the bucket did not say that it was deleted")));
+        |name: &String| Err(Error::unavailable(format!("{name}: the bucket did not confirm the deletion")));
     let Some(answers) = answers else { return names.iter().map(unanswered).collect() };
     let full = |name: &str| below(prefix, name);
     let gone: std::collections::HashSet<&str> = answers.iter().flatten().map(Path::as_ref).collect();
@@ -366,7 +377,7 @@ mod tests {
             told.into_iter().map(|told| told.map_or_else(|e| e.to_string(), |()| "ok".into())).collect();
         assert_eq!(told[..2], ["blocks/1/0.blk: InternalError: not now", "ok"]);
         assert!(told[2].starts_with("blocks/1/2.blk: ") && !told[2].contains("canary"), "{}", told[2]);
-        assert_eq!(told[3], "blocks/1/3.blk: the bucket did not say that it was deleted");
+        assert_eq!(told[3], "blocks/1/3.blk: the bucket did not confirm the deletion");
         let long = object_store::Error::Generic { store: "S3", source: "x".repeat(100_000).into() };
         let told = match_answers(&[], &prefix, &names, Some(&vec![Err(long)]));
         assert!(told.iter().all(|told| told.as_ref().is_err_and(|e| e.to_string().len() < 1000)));
@@ -390,10 +401,10 @@ mod tests {
     fn what_is_no_bucket_or_no_option_is_told() {
         let none = BTreeMap::new();
         for (uri, what) in [
-            ("s3://user:canary-pass@bucket/x", "do not belong in an address"),
-            ("s3://", "names no bucket"),
-            ("s3://bucket/x?sig=canary-signature", "ends with its prefix"),
-            ("https://example.com/x", "not a bucket"),
+            ("s3://user:canary-pass@bucket/x", "contains credentials"),
+            ("s3://", "does not name a bucket"),
+            ("s3://bucket/x?sig=canary-signature", "contains '?' or '#'"),
+            ("https://example.com/x", "not a known kind of bucket"),
         ] {
             let e = BucketStorage::open(uri, &none, 1).unwrap_err();
             assert!(e.to_string().contains(what) && !e.to_string().contains("canary"), "{e}");

@@ -70,7 +70,7 @@ impl FileStorage {
     /// Writes an object; `NotFound` if its folder or its temporary file is deleted during the call.
     fn try_put(&self, name: &str, parts: &[Bytes], mode: WriteMode) -> Result<()> {
         if self.poisoned.load(Ordering::SeqCst) {
-            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+            return Err(Error::closed("an earlier sync of a folder failed; open the store again"));
         }
         let folder = folder_of(name);
         self.ensure_folder(folder)?;
@@ -134,13 +134,20 @@ fn read_range(file: &dyn DiskFile, name: &str, range: &Range<u64>) -> Result<Byt
     let wanted = range.end.saturating_sub(range.start);
     let bytes = file.len()?;
     if range.start > range.end || range.end > bytes {
-        return Err(Error::corrupt(format!("{name}: ends at {bytes}, expected bytes {}..{}", range.start, range.end)));
+        return Err(Error::corrupt(format!(
+            "{name}: it has {bytes} bytes, expected bytes {} to {}",
+            range.start, range.end
+        )));
     }
-    let wanted = usize::try_from(wanted).map_err(|_| Error::invalid(format!("{name}: range too large")))?;
+    let wanted = usize::try_from(wanted)
+        .map_err(|_| Error::invalid(format!("{name}: the requested range is too large for this machine")))?;
     let mut buffer = vec![0; wanted];
     let n = file.read_at(range.start, &mut buffer)?;
     if n < wanted {
-        return Err(Error::corrupt(format!("{name}: ends at {}, expected more", range.start + n as u64)));
+        return Err(Error::corrupt(format!(
+            "{name}: it ends at byte {}, before the end of the requested bytes",
+            range.start + n as u64
+        )));
     }
     Ok(Bytes::from(buffer))
 }
@@ -194,14 +201,14 @@ impl Storage for FileStorage {
             }
         }
         Err(Error::unavailable(format!(
-            "{name}: could not be written in {TRIES} tries; it or its folder vanished each time"
+            "{name}: could not be written in {TRIES} attempts; the file or its folder was removed each time"
         )))
     }
 
     fn get_tagged(&self, name: &str, known: Option<&Tag>) -> Result<Option<(Bytes, Tag)>> {
         if self.poisoned.load(Ordering::SeqCst) {
             // What is read may be gone after a crash.
-            return Err(Error::closed("an earlier sync of a folder failed: open the store again"));
+            return Err(Error::closed("an earlier sync of a folder failed; open the store again"));
         }
         let bytes = self.get(name)?;
         let tag = content_tag(&bytes);
@@ -216,7 +223,7 @@ impl Storage for FileStorage {
             other => Some(content_tag(&other?)),
         };
         if there.as_ref() != known {
-            return Err(Error::conflict(format!("{name} has been replaced since")));
+            return Err(Error::conflict(format!("{name} was replaced after it was read")));
         }
         if let Err(e) = self.put(name, parts, WriteMode::Replace) {
             // Nobody else can replace it during the call, so its content shows whether the put was done.

@@ -130,7 +130,7 @@ impl Storage for InlineStorage {
             let fits = range.start <= range.end && range.end <= bytes.len() as u64;
             let (end, from) = (bytes.len(), range.start..range.end);
             fits.then(|| bytes.slice(from.start as usize..from.end as usize)).ok_or_else(|| {
-                Error::corrupt(format!("{name}: ends at {end}, expected bytes {}..{}", range.start, range.end))
+                Error::corrupt(format!("{name}: it has {end} bytes, expected bytes {} to {}", range.start, range.end))
             })
         };
         ranges.iter().map(part).collect()
@@ -233,7 +233,7 @@ mod tests {
         let storage = InlineStorage::new(below.clone());
         let name = "blocks/1/0.blk".to_owned();
         storage.put(&name, &[Bytes::from_static(b"there")], WriteMode::Once).unwrap();
-        storage.seal("another history lies here");
+        storage.seal("the store here has another history");
         let closed = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), crate::ErrorKind::Closed);
         closed(storage.get(&name).map(drop));
         closed(storage.get_ranges_of(&[(name.clone(), Vec::from([0..1, 2..3]))]).remove(0).map(drop));

@@ -86,7 +86,7 @@ impl LockFile {
             "" => "another process".to_owned(),
             // Numbers of processes are those of a container, and are used again.
             there if there == own && !self.is_held_here() => {
-                format!("another process, which calls itself {own} as well")
+                format!("another process, which is also named {own}")
             }
             there => there.to_owned(),
         })

@@ -199,7 +199,7 @@ pub fn is_whole(mut bytes: &[u8], parts: &[Bytes]) -> bool {
 
 /// The error for a name that is given once, and is taken.
 fn differs(name: &str) -> Error {
-    Error::already_exists(format!("{name} exists and holds other bytes than are to be written there"))
+    Error::already_exists(format!("{name} already exists with different content"))
 }
 
 /// [`Storage::put_if_match`], repeated, with pauses of `retry` microseconds in total, while it is refused because there are

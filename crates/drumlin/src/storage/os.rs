@@ -38,7 +38,7 @@ impl OsDisk {
         let root = again(|| fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()));
         let root = root.map_err(|e| match e {
             Errno::NOENT => Error::not_found(format!("the folder {shown} does not exist")),
-            Errno::NOTDIR => Error::invalid(format!("{shown} is a file, or is below one; a store is a folder")),
+            Errno::NOTDIR => Error::invalid(format!("{shown} is a file or is inside one; expected a folder")),
             _ => failed("open", &shown, e),
         })?;
         Ok(Self { root: RwLock::new(Some(root)), path: path.to_owned(), nonce: OsEntropy.next()? })
@@ -53,7 +53,7 @@ impl OsDisk {
     /// What identifies this folder: its device and inode.
     pub fn id(&self) -> Result<(u64, u64)> {
         let folder = self.walk("", "")?;
-        let stat = again(|| fs::fstat(&folder)).map_err(|e| self.failed("look at", "", e))?;
+        let stat = again(|| fs::fstat(&folder)).map_err(|e| self.failed("read the status of", "", e))?;
         Ok((stat.st_dev, stat.st_ino))
     }
 
@@ -65,7 +65,7 @@ impl OsDisk {
     fn walk(&self, folder: &str, wanted: &str) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = self.root.read();
-        let closed = || Error::closed(format!("the store {} is closed", self.path.display()));
+        let closed = || Error::closed(format!("the store {} is closed; open it again", self.path.display()));
         let mut at = root.as_ref().ok_or_else(closed)?.try_clone().map_err(|e| self.io("open", folder, &e))?;
         drop(root);
         for part in folder.split('/').filter(|part| !part.is_empty()) {
@@ -87,7 +87,7 @@ impl OsDisk {
     /// Opens the file of a lock; does not take it.
     fn lock_file(&self, name: &str) -> Result<LockFile> {
         let file = self.file(name, OFlags::RDWR | OFlags::CREATE)?.file;
-        LockFile::new(file).map_err(|e| self.io("measure", name, &e))
+        LockFile::new(file).map_err(|e| self.io("read the size of", name, &e))
     }
 
     fn failed(&self, verb: &str, name: &str, errno: Errno) -> Error {
@@ -116,7 +116,7 @@ fn make_folder(path: &Path) -> Result<()> {
         // An existing folder may have been made by a process that died before syncing its name.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(Errno::NOTDIR) => {
-            return Err(Error::invalid(format!("{} lies below a file; a store is a folder", path.display())));
+            return Err(Error::invalid(format!("{} is inside a file; expected a folder", path.display())));
         }
         Err(e) => return Err(failed("create", &path.display().to_string(), e)),
     }
@@ -154,7 +154,9 @@ fn failed(verb: &str, name: &str, errno: Errno) -> Error {
     let kind = match errno {
         Errno::NOENT => ErrorKind::NotFound,
         Errno::EXIST => ErrorKind::AlreadyExists,
-        Errno::LOOP => return Error::corrupt(format!("{name} is a symbolic link; a store holds none")),
+        Errno::LOOP => {
+            return Error::corrupt(format!("{name} is a symbolic link; expected a regular file or folder"));
+        }
         _ => ErrorKind::Unavailable,
     };
     Error::new(kind, format!("could not {verb} {name}: {}", std::io::Error::from(errno)))
@@ -196,7 +198,7 @@ impl DiskFile for OsFile {
     }
 
     fn len(&self) -> Result<u64> {
-        Ok(self.file.metadata().map_err(|e| io_failed("measure", &self.name, &e))?.len())
+        Ok(self.file.metadata().map_err(|e| io_failed("read the size of", &self.name, &e))?.len())
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
@@ -208,13 +210,13 @@ impl DiskFile for OsFile {
     }
 
     fn links(&self) -> Result<u64> {
-        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
+        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("read the status of", &self.name, e))?;
         #[allow(clippy::useless_conversion, reason = "narrower on some machines")]
         Ok(u64::from(stat.st_nlink))
     }
 
     fn identity(&self) -> Result<FileIdentity> {
-        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("look at", &self.name, e))?;
+        let stat = again(|| fs::fstat(&self.file)).map_err(|e| failed("read the status of", &self.name, e))?;
         Ok(FileIdentity(stat.st_dev, stat.st_ino))
     }
 }
@@ -266,12 +268,13 @@ impl Disk for OsDisk {
 
     fn identity(&self, name: &str) -> Result<Option<FileIdentity>> {
         let root = self.root.read();
-        let root =
-            root.as_ref().ok_or_else(|| Error::closed(format!("the store {} is closed", self.path.display())))?;
+        let root = root
+            .as_ref()
+            .ok_or_else(|| Error::closed(format!("the store {} is closed; open it again", self.path.display())))?;
         match again(|| fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW)) {
             Ok(stat) => Ok(Some(FileIdentity(stat.st_dev, stat.st_ino))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-            Err(e) => Err(self.failed("look at", name, e)),
+            Err(e) => Err(self.failed("read the status of", name, e)),
         }
     }
 
@@ -299,7 +302,7 @@ impl Disk for OsDisk {
     fn written_at(&self, name: &str) -> Result<Option<Timestamp>> {
         let folder = self.folder_above(name)?;
         let stat = again(|| fs::statat(&folder, last(name), AtFlags::SYMLINK_NOFOLLOW));
-        let stat = stat.map_err(|e| self.failed("measure", name, e))?;
+        let stat = stat.map_err(|e| self.failed("read the size of", name, e))?;
         Ok(Some(Timestamp(stat.st_mtime.saturating_mul(1_000_000))))
     }
 
@@ -319,7 +322,7 @@ impl Disk for OsDisk {
                     entries.push(DiskEntry { name: name.to_owned(), bytes, folder });
                 }
                 Err(Errno::NOENT) => {}
-                Err(e) => return Err(self.failed("measure", name, e)),
+                Err(e) => return Err(self.failed("read the size of", name, e)),
             }
         }
         Ok(entries)
@@ -349,11 +352,11 @@ impl Disk for OsDisk {
         // The lock file may be removed while its lock is held; the folder may not. Not every file system locks folders.
         // Opened for itself: a lock belongs to what was opened.
         let folder = self.walk(".", name).map(File::from)?;
-        let folder = LockFile::new(folder).map_err(|e| self.io("measure", name, &e))?;
+        let folder = LockFile::new(folder).map_err(|e| self.io("read the size of", name, &e))?;
         if again(|| fs::flock(&folder.file, FlockOperation::NonBlockingLockExclusive)) == Err(Errno::WOULDBLOCK) {
             let shown = self.path.display();
             return Err(Error::locked(format!(
-                "{shown} is open for writing by another process, whose lock file was removed: end that process"
+                "{shown} is open for writing by another process, whose lock file was removed; end that process"
             )));
         }
         lock.name_holder(holder);

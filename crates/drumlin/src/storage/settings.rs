@@ -17,22 +17,27 @@ const DOCUMENTS: [&str; 3] = ["service_account", "certificate", "credentials"];
 pub fn check_address(uri: &str) -> Result<Url> {
     let scheme = uri.split_once("://").map_or("s3", |(scheme, _)| scheme);
     if uri.chars().any(char::is_control) {
-        return Err(Error::invalid("the address of the bucket has a control character, such as a line's end"));
+        return Err(Error::invalid(
+            "the address of the bucket contains a control character, such as a line break; remove it",
+        ));
     }
-    let url = Url::parse(uri).map_err(|e| Error::invalid(format!("the address of the bucket: {e}")))?;
+    let url = Url::parse(uri).map_err(|e| {
+        Error::invalid(format!("the address of the bucket is not valid: {e}; expected one such as s3://bucket/prefix"))
+    })?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Error::invalid("credentials do not belong in an address; give them as options"));
+        return Err(Error::invalid("the address of the bucket contains credentials; give them as options instead"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(Error::invalid("the address of a bucket ends with its prefix; give settings as options"));
+        return Err(Error::invalid("the address of the bucket contains '?' or '#'; give settings as options instead"));
     }
     let host = url.host_str().unwrap_or_default();
     if host.is_empty() {
-        return Err(Error::invalid(format!("'{uri}' names no bucket; expected {scheme}://bucket/prefix")));
+        return Err(Error::invalid(format!("'{uri}' does not name a bucket; expected {scheme}://bucket/prefix")));
     }
     if !host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b)) {
         return Err(Error::invalid(format!(
-            "'{uri}' names no bucket: a bucket's name has ASCII letters, digits, '-', '.' and '_'; expected {scheme}://bucket/prefix"
+            "'{uri}' does not name a bucket: the name may contain ASCII letters, digits, '-', '.' and '_'; expected \
+             {scheme}://bucket/prefix"
         )));
     }
     Ok(url)
@@ -63,7 +68,7 @@ pub fn check_settings<K: FromStr + AsRef<str>>(options: &BTreeMap<String, String
         if has_endpoint && is_address(&key) {
             continue;
         }
-        let what = format!("the environment's variable {name}");
+        let what = format!("the environment variable {name}");
         let value = value.to_str().ok_or_else(|| Error::invalid(format!("{what} is not UTF-8")))?;
         check(&what, &key, value)?;
     }
@@ -86,40 +91,36 @@ fn check(what: &str, key: &str, value: &str) -> Result<()> {
         return Ok(());
     }
     if value.chars().any(char::is_control) {
-        return Err(Error::invalid(format!(
-            "{what} has a control character, such as a line's end; give the value without it"
-        )));
+        return Err(Error::invalid(format!("{what} contains a control character, such as a line break; remove it")));
     }
     let plain = ["key", "token", "secret", "region", "bucket", "account", "client_id", "tenant"];
     let file = key.ends_with("_file");
     if !file && plain.iter().any(|part| key.contains(part)) && !value.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::invalid(format!(
-            "{what} has a space, or a character that is not ASCII; such a value has none"
-        )));
+        return Err(Error::invalid(format!("{what} contains a space or a character that is not ASCII; remove it")));
     }
     Ok(())
 }
 
 fn check_endpoint(what: &str, value: &str) -> Result<()> {
-    let expected =
-        "expected http:// or https://, a host, and a port if it is not the usual one, as in http://127.0.0.1:9000";
+    let expected = "expected http:// or https:// and a host, with a port if it is not the default one, such as \
+                    http://127.0.0.1:9000";
     let wrong = |why: &str| Err(Error::invalid(format!("{what} {why}; {expected}")));
     if value.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return wrong("has a space or a control character in it");
+        return wrong("contains a space or a control character");
     }
     let lower = value.to_ascii_lowercase();
     if !["http://", "https://"].iter().any(|scheme| lower.starts_with(scheme)) {
         return wrong("does not begin with http:// or https://");
     }
-    let Ok(url) = Url::parse(value) else { return wrong("is not an address") };
+    let Ok(url) = Url::parse(value) else { return wrong("is not a valid address") };
     if !url.username().is_empty() || url.password().is_some() {
-        return wrong("has a user's name or password in it, which do not belong in an address: give them as options");
+        return wrong("contains a user name or password; give these as options instead");
     }
     if url.host_str().is_none_or(str::is_empty) {
         return wrong("has no host");
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return wrong("goes on after the host");
+        return wrong("contains '?' or '#'");
     }
     Ok(())
 }

@@ -293,7 +293,7 @@ impl Storage for SimBucket {
             let fits = range.start <= range.end && range.end <= bytes.len() as u64;
             let end = bytes.len();
             fits.then(|| bytes.slice(range.start as usize..range.end as usize)).ok_or_else(|| {
-                Error::corrupt(format!("{name}: ends at {end}, expected bytes {}..{}", range.start, range.end))
+                Error::corrupt(format!("{name}: it has {end} bytes, expected bytes {} to {}", range.start, range.end))
             })
         };
         ranges.iter().map(part).collect()
@@ -343,7 +343,7 @@ impl Storage for SimBucket {
         let written = self.write(BucketOp::PutIf, name, parts, Some(condition))?;
         written
             .map(|tag| Tag(tag.to_string()))
-            .ok_or_else(|| Error::conflict(format!("{name} has been replaced since")))
+            .ok_or_else(|| Error::conflict(format!("{name} was replaced after it was read")))
     }
 
     fn delete_many(&self, names: &[String]) -> Vec<Result<()>> {

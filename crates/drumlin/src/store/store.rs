@@ -297,7 +297,7 @@ impl Handle {
     /// `Closed` if it is closed.
     fn check(&self) -> Result<()> {
         match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::closed(format!("the store {} is closed", self.inner.context.uri()))),
+            true => Err(Error::closed(format!("the store {} is closed; open it again", self.inner.context.uri()))),
             false => Ok(()),
         }
     }

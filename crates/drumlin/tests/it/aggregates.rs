@@ -408,9 +408,9 @@ fn what_cannot_be_made_is_refused() {
         (grouped(&["x"], None, vec![]), "'x' does not exist"),
         (grouped(&["n", "n"], None, vec![]), "two columns of the result are called 'n'"),
         (grouped(&[], None, vec![nothing]), "needs a column"),
-        (grouped(&[], None, vec![]), "say by which columns"),
-        (every("1y"), "too far away"),
-        (every("1500ns"), "of a whole number of its units"),
+        (grouped(&[], None, vec![]), "nothing to group by"),
+        (every("1y"), "too far from 1970"),
+        (every("1500ns"), "must be a whole number of its units"),
     ] {
         let error = find(&store, "t", &asked, None).unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains(words), "{words}: {error}");

@@ -288,7 +288,7 @@ fn nested_dictionaries_of_overlapping_row_groups_are_read_together() {
     // Two chunks of one write whose dictionaries do not fit into one are refused if there is no wider type.
     let error = store.write("plain", frame(&parts), &Default::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::SchemaMismatch);
-    for words in ["'plain'", "column 'c'", "300 values", "keys of type Int8"] {
+    for words in ["'plain'", "column 'c'", "300 values", "keys of type int8"] {
         assert!(error.message().contains(words), "{error} lacks {words}");
     }
 }

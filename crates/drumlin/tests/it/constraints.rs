@@ -125,7 +125,7 @@ pub fn rows_that_are_there_keep_them() -> Checked {
     };
     refused(
         &check("positive", "a > 0"),
-        "check 'positive' (a > 0) does not hold in 1 rows that are there: in the first, a is -7",
+        "check 'positive' (a > 0) does not hold for 1 of the existing rows; in the first, a is -7",
     )?;
     store.table("t").update(&[("a".into(), Expression::parse("null").unwrap())], None, &Default::default()).unwrap();
     refused(&not_null("a"), "column 'a' takes no nulls")?;
@@ -202,11 +202,11 @@ fn what_cannot_be_is_refused() {
         let error = alter(&store, "t", what).unwrap_err();
         assert!(error.kind() == kind && error.message().contains(words), "{what:?}: {error}");
     };
-    refused(&check("below", "a > 0"), ErrorKind::AlreadyExists, "'below' is there already");
+    refused(&check("below", "a > 0"), ErrorKind::AlreadyExists, "'below' already exists");
     refused(&check("", "a > 0"), ErrorKind::InvalidArgument, "needs a name");
     refused(&check("x", "nothing > 0"), ErrorKind::InvalidArgument, "nothing");
     refused(&not_null("x"), ErrorKind::InvalidArgument, "'x' does not exist");
-    refused(&lift(&["x"], &[], &[]), ErrorKind::NotFound, "no check 'x'");
+    refused(&lift(&["x"], &[], &[]), ErrorKind::NotFound, "check 'x' does not exist");
     refused(&lift(&[], &[], &["a"]), ErrorKind::NotFound, "'a' has no default");
     refused(&Alter::Drop(vec!["a".into()]), ErrorKind::InvalidArgument, "the check 'below' (a < b) refers to it");
     let swap = Alter::Rename(vec![("a".into(), "b".into()), ("b".into(), "a".into())]);

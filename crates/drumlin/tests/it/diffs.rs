@@ -170,7 +170,7 @@ fn schemas_that_differ_are_compared_in_both_columns_or_refused() {
     store.write("t", other, &Default::default()).unwrap();
     let refused = store.table("t").diff(&at(1), &at(2), &Default::default()).err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::SchemaMismatch);
-    assert!(refused.to_string().contains("'id' is Int64 in version 1"), "{refused}");
+    assert!(refused.to_string().contains("'id' is int64 in version 1"), "{refused}");
     for (since, until, each, kind) in
         [(at(9), AsOf::Newest, false, ErrorKind::NotFound), (at(1), at(0), true, ErrorKind::InvalidArgument)]
     {

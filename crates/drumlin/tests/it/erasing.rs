@@ -401,7 +401,7 @@ fn a_purge_that_is_stopped_says_how_far_it_came() {
         };
         assert_eq!(e.kind(), ErrorKind::Cancelled, "{e}");
         let gone = everything(&store) != before;
-        assert_eq!(gone, e.to_string().contains("gone from all versions"), "after {steps} steps: {e}");
+        assert_eq!(gone, e.to_string().contains("removed from all versions"), "after {steps} steps: {e}");
         assert_eq!(!gone, e.to_string().contains("nothing was changed"), "after {steps} steps: {e}");
         if gone {
             // What follows from that state is done by the same purge.

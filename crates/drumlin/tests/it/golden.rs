@@ -516,7 +516,7 @@ fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
             let options = Options { mode, ..Options::default() };
             let refused = Store::open(copy.path().to_str().unwrap(), options).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Unsupported);
-            let expected = format!("format {format}; this build reads format 5");
+            let expected = format!("format {format}, and this build reads formats 5");
             assert!(refused.message().contains(&expected), "{refused}");
         }
     }

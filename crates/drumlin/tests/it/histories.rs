@@ -91,7 +91,7 @@ fn meets(
         Ok(()) => return Err(format!("{name}: nothing was noticed")),
         Err(e) => e,
     };
-    let says = told.message().contains("another history lies here");
+    let says = told.message().contains("the store here has another history");
     if !says || ![kind, ErrorKind::Closed].contains(&told.kind()) {
         return Err(format!("{name}: {:?}: {told}", told.kind()));
     }

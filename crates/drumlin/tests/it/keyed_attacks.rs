@@ -239,11 +239,11 @@ fn types_that_cannot_come_back_are_refused_when_the_table_is_made() {
     let rows = RecordBatch::try_from_iter([("id", ids()), ("d", Arc::new(keyed_flags) as ArrayRef)]).unwrap();
     let refused = store.table(T).create(rows.schema(), key()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
-    assert!(refused.message().contains("cannot have a column of type Dictionary"), "{refused}");
+    assert!(refused.message().contains("cannot have a column of type dictionary"), "{refused}");
     let empty = FixedSizeBinaryArray::try_new_with_len(0, arrow::buffer::Buffer::from(Vec::<u8>::new()), None, 1);
     let rows = RecordBatch::try_from_iter([("id", ids()), ("f", Arc::new(empty.unwrap()) as ArrayRef)]).unwrap();
     let refused = store.table(T).create(rows.schema(), key()).unwrap_err();
-    assert!(refused.message().contains("column 'f' of type FixedSizeBinary(0) cannot be stored"), "{refused}");
+    assert!(refused.message().contains("column 'f' of type fixed_size_binary[0] cannot be stored"), "{refused}");
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn verify_reads_the_log_of_one_process_too() {
         bytes
     };
     for (bytes, told) in [
-        (damaged(sound.len() / 2), "bad record at offset"),
+        (damaged(sound.len() / 2), "the record at offset"),
         (sound[..sound.len() / 2].to_vec(), "ends with commit"),
         (damaged(0), &name),
     ] {

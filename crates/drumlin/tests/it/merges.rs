@@ -231,9 +231,14 @@ fn what_cannot_be_merged_is_refused() {
         assert!(error.message().contains("'t'"), "{error}");
     };
     let twice = batch(&[(Some(7), Some(1), None), (Some(5), None, None), (Some(7), Some(2), None)]);
-    refused(twice, upsert(), ErrorKind::InvalidArgument, "two rows of the data, 0 and 2, have the same k: 7");
+    refused(twice, upsert(), ErrorKind::InvalidArgument, "rows 0 and 2 of the data have the same k: 7");
     refused(source(), Merge { on: vec!["x".into()], ..upsert() }, ErrorKind::InvalidArgument, "'x' does not exist");
-    refused(source(), Merge { on: vec!["k".into()], ..Merge::default() }, ErrorKind::InvalidArgument, "says of no row");
+    refused(
+        source(),
+        Merge { on: vec!["k".into()], ..Merge::default() },
+        ErrorKind::InvalidArgument,
+        "the merge has no action",
+    );
     let lacking = source().project(&[1, 2]).unwrap();
     refused(lacking, upsert(), ErrorKind::SchemaMismatch, "which the data lacks");
     let text: ArrayRef = Arc::new(StringArray::from(vec!["1"]));
@@ -249,7 +254,7 @@ fn what_cannot_be_merged_is_refused() {
     let unnamed = Merge { matched: vec![(filter("v > 1"), WhenMatched::Delete)], ..upsert() };
     refused(source(), unnamed, ErrorKind::InvalidArgument, "v");
     let by_source = Merge { not_matched_by_source: vec![(None, WhenMatched::UpdateAll)], ..upsert() };
-    refused(source(), by_source, ErrorKind::InvalidArgument, "matches none");
+    refused(source(), by_source, ErrorKind::InvalidArgument, "matches no row of the data");
     // Compared by another column, a row to be added may have a key that is there.
     let by_value = Merge { on: vec!["v".into()], ..upsert() };
     refused(batch(&[(Some(1), Some(50), None)]), by_value, ErrorKind::AlreadyExists, "the key 1");
@@ -279,7 +284,7 @@ fn floats_match_as_filters_compare() {
     let report = store.table("t").merge(source, &upsert(), &Default::default()).unwrap();
     assert_eq!((report.updated, report.inserted), (2, 1));
     let error = store.table("t").merge(frame(vec![Some(0.0), Some(-0.0)], vec![1, 2]), &upsert(), &Default::default());
-    assert!(error.unwrap_err().message().contains("two rows"), "zeros are equal");
+    assert!(error.unwrap_err().message().contains("rows 0 and 1 of the data"), "zeros are equal");
 }
 
 #[test]

@@ -112,5 +112,5 @@ fn columns_may_come_along() {
     let e = store.table("t").replace_where(new(), "c > 1", &Default::default()).unwrap_err();
     assert!(e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("no column c"), "{e}");
     let e = store.replace("t", new(), &Default::default()).unwrap_err();
-    assert!(e.to_string().contains("or say which rows with a filter"), "{e}");
+    assert!(e.to_string().contains("or give a filter"), "{e}");
 }

@@ -95,7 +95,10 @@ fn a_reader_whose_version_is_gone_is_told() {
     writer.write("u", batch(&numbered(7, 50)), &Default::default()).unwrap();
     rewrite(&writer);
     let gone = old.collect().unwrap_err();
-    assert_eq!((gone.kind(), gone.message()), (ErrorKind::SnapshotExpired, "version 0 is gone"));
+    assert_eq!(
+        (gone.kind(), gone.message()),
+        (ErrorKind::SnapshotExpired, "version 0 no longer exists; read another one")
+    );
     assert_eq!(dropped.collect().unwrap_err().kind(), ErrorKind::SnapshotExpired);
     assert_eq!(rows(&newest.collect().unwrap()), numbered(2, 50));
 }

@@ -365,7 +365,7 @@ fn what_the_job_did_not_expect_is_a_conflict() {
         driver.drop(&["t".into()], Default::default()).unwrap();
         driver.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     };
-    conflict(attempt(&again, &[]), "made again");
+    conflict(attempt(&again, &[]), "created again");
     let renamed = || {
         let other = batch(&numbered(0, 2));
         let columns = other.columns().iter().cloned().zip(["id", "w"]).map(|(column, name)| (name, column));
@@ -374,7 +374,7 @@ fn what_the_job_did_not_expect_is_a_conflict() {
         );
         driver.write("t", other.unwrap(), &Default::default()).unwrap();
     };
-    conflict(attempt(&renamed, &[]), "the schema of 't' has changed");
+    conflict(attempt(&renamed, &[]), "the schema or the constraints of 't' have changed");
     driver.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     driver.checkpoint(&Default::default()).unwrap();
     let version = driver.table("t").versions().unwrap().last().unwrap().version.0;
@@ -401,7 +401,7 @@ fn tokens_that_do_not_belong_together_are_refused() {
     let b = stage(&worker, &two, "t", &numbered(5, 5), (1, 0)).unwrap();
     let plain = StagedCommit::default;
     refused(one.commit(&driver, vec![a.clone(), a.clone()], &plain()), ErrorKind::InvalidArgument, "given twice");
-    refused(one.commit(&driver, vec![b.clone()], &plain()), ErrorKind::InvalidArgument, "is of the job");
+    refused(one.commit(&driver, vec![b.clone()], &plain()), ErrorKind::InvalidArgument, "belongs to the job");
     refused(Token::commit(&driver, Vec::new(), &plain()), ErrorKind::InvalidArgument, "no tokens");
     let e = worker.write(&one, "u", batch(&numbered(0, 1)).into(), None, &Task::default()).unwrap_err();
     assert!(e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("'t'"), "{e}");

@@ -27,7 +27,7 @@ fn a_store_on_disk_is_found_again() {
     assert_eq!(store.tree().get("n").unwrap(), Some(1.into()));
     let other = Store::open(uri, Options { cpu_threads: 1, ..Options::default() }).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Locked);
-    assert!(other.message().contains("in this process already"), "{other}");
+    assert!(other.message().contains("already open in this process"), "{other}");
     let reader = Store::open(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1000);
     store.append("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
@@ -213,7 +213,7 @@ fn bad_input_is_named_and_changes_nothing() {
         (store.snapshot("s", "q/*").err(), ErrorKind::NotFound, "q/*"),
         (snapshot(&[("t", 1)]), ErrorKind::NotFound, "'t': version 1"),
         (snapshot(&[("t", 0), ("u", 0)]), ErrorKind::NotFound, "'u'"),
-        (snapshot(&[("t", 0), ("t", 0)]), ErrorKind::InvalidArgument, "'t' comes twice"),
+        (snapshot(&[("t", 0), ("t", 0)]), ErrorKind::InvalidArgument, "'t' is given twice"),
         (snapshot(&[("t/", 0)]), ErrorKind::InvalidArgument, "'t/'"),
         (snapshot(&[]), ErrorKind::InvalidArgument, "no versions"),
         (Payload::bytes(&vec![0; 2 << 20]).err(), ErrorKind::InvalidArgument, "2097152"),

@@ -141,7 +141,10 @@ fn a_transaction_says_one_thing_of_all_that_it_does() {
     store.with_message("").unwrap().append("a", ints(&[("n", vec![2])]), &Default::default()).unwrap();
     assert_eq!(told(&store, "a")[2].2, None);
     let e = store.with_message(&"x".repeat(5000)).unwrap_err();
-    assert!(e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("5000 bytes; at most 4096"), "{e}");
+    assert!(
+        e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("5000 bytes; expected at most 4096"),
+        "{e}"
+    );
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn a_time_between_two_row_writes_shows_the_first_of_them_for_ever() {
     store.write(T, batch(&[]), &WriteOptions::default()).unwrap();
     check(&store, &noted, false, "after a write");
     let error = at(&store, Timestamp(3)).unwrap_err();
-    assert!(error.message().contains("'t'") && error.message().contains("the oldest, 0"), "{error}");
+    assert!(error.message().contains("'t'") && error.message().contains("the oldest version, 0"), "{error}");
     store.close().unwrap();
     check(&open(&disk, &clock, Options::default()), &noted, false, "reopened");
 }
@@ -274,7 +274,7 @@ fn a_version_taken_back_leaves_a_gap_in_time() {
     write(1_030, 2);
     assert_eq!(ids(1_005).unwrap(), [0]);
     assert_eq!(ids(1_015).unwrap_err().kind(), ErrorKind::NotFound);
-    assert!(ids(1_015).unwrap_err().message().contains("has been deleted"));
+    assert!(ids(1_015).unwrap_err().message().contains("was deleted"));
     assert_eq!(ids(1_025).unwrap(), [0]);
     assert_eq!(ids(1_030).unwrap(), [2]);
 }

@@ -80,7 +80,7 @@ fn a_commit_too_large_for_the_log_is_refused_alone() {
     tx.tree().put("small", Payload::from(1)).unwrap();
     tx.tree().put("large", Payload::bytes(&vec![1; 30_000]).unwrap()).unwrap();
     let e = tx.commit().unwrap_err();
-    assert!(e.message().contains("most of it for what changes nodes"), "{e}");
+    assert!(e.message().contains("most of it because it changes nodes"), "{e}");
     assert!(store.tree().get("small").unwrap().is_none());
 }
 

@@ -214,7 +214,7 @@ fn functions_that_a_call_calls_get_an_error_for_what_it_holds() {
             outer(&store, task).unwrap();
             for answer in told.lock().drain(..) {
                 let (kind, text) = answer.unwrap_err();
-                assert!(kind == ErrorKind::InvalidArgument && text.contains("under way"), "{kind:?} {text}");
+                assert!(kind == ErrorKind::InvalidArgument && text.contains("in progress"), "{kind:?} {text}");
                 refused += 1;
             }
         }

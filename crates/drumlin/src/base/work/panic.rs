@@ -25,7 +25,7 @@ impl Error {
         };
         // Arrow and Vortex put whole arrays into some messages.
         let message: String = message.chars().take(300).collect();
-        Self::internal(format!("this is a bug in Drumlin, please report it: {message}"))
+        Self::internal(format!("this is a bug in Drumlin; please report it: {message}"))
     }
 }
 

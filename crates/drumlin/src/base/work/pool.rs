@@ -141,7 +141,7 @@ impl Pool {
 }
 
 fn died() -> Error {
-    Error::closed("a task of the CPU pool died")
+    Error::closed("a task of the CPU pool ended without a result")
 }
 
 #[cfg(test)]

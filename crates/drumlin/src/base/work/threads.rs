@@ -20,7 +20,8 @@ pub struct OsThreads;
 impl Threads for OsThreads {
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<ThreadId> {
         let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
-        let handle = started.map_err(|e| Error::unavailable(format!("no thread for {name}")).with_source(e))?;
+        let handle =
+            started.map_err(|e| Error::unavailable(format!("could not start the thread {name}")).with_source(e))?;
         Ok(handle.thread().id())
     }
 

@@ -234,7 +234,7 @@ impl Draft {
             let node = self.state.tree.get(path);
             match options.mode {
                 PutMode::Create if node.is_some() => {
-                    return Err(Error::already_exists(format!("there is a node at '{path}'")));
+                    return Err(Error::already_exists(format!("a node at '{path}' already exists")));
                 }
                 PutMode::Update if node.is_none() => return Err(no_node(path)),
                 _ => {}
@@ -437,7 +437,7 @@ impl Draft {
     fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
         if let Some(failed) = broken(&keep, &self.state.tree, Some(path)) {
             return Err(Error::condition_failed(format!(
-                "'{path}' is to live while a condition on '{failed}' holds, which it does not"
+                "'{path}' cannot be kept while a condition on '{failed}' holds, because it does not hold"
             )));
         }
         let stored = if keep.conditions.is_empty() { Vec::new() } else { keep.encode()? };
@@ -515,7 +515,9 @@ impl Draft {
                     continue;
                 }
                 let gone = self.remove(watcher.as_str(), Cause::KeepWhile, done);
-                changed.extend(gone.map_err(|e| e.context(format!("'{watcher}' lives on '{path}' and would go")))?);
+                changed.extend(
+                    gone.map_err(|e| e.context(format!("'{watcher}' depends on '{path}' and would be deleted")))?,
+                );
                 changed.extend(watcher.ancestors());
                 changed.push(watcher);
             }
@@ -579,8 +581,8 @@ fn check_condition(path: &str, node: Option<&Node>, when: Option<&Condition>) ->
             Some(payload) => {
                 format!("its payload, version {}, is {}", node.payload_version, clip(&format!("{payload:?}"), 200))
             }
-            None => "it carries no payload".to_owned(),
+            None => "it has no payload".to_owned(),
         },
     };
-    Err(Error::new(ErrorKind::ConditionFailed, format!("'{path}' is not as was asked for: {found}")))
+    Err(Error::new(ErrorKind::ConditionFailed, format!("the condition on '{path}' does not hold: {found}")))
 }

@@ -424,10 +424,10 @@ impl Effect {
             Effect::OpenSession { .. } => "begins a session",
             Effect::Nodes(_) => "changes nodes",
             Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
-            Effect::CreateTable { .. } => "makes a table",
+            Effect::CreateTable { .. } => "creates a table",
             Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
             Effect::ChangeTable { .. } | Effect::UpdateTable { .. } | Effect::PatchTable { .. } => {
-                "makes a version of a table"
+                "adds a version to a table"
             }
             Effect::RewriteTable { .. }
             | Effect::ReorderTable { .. }
@@ -436,25 +436,25 @@ impl Effect {
             | Effect::ShrinkGroups { .. } => "moves rows of a table",
             Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
             Effect::SetMetadata { .. } => "changes the metadata of a version",
-            Effect::Tell { .. } | Effect::CountChanged { .. } => "tells what a version did",
+            Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",
             Effect::CopyTable { .. } => "copies a table",
-            Effect::AdoptTables { .. } => "makes tables as they are in another store",
+            Effect::AdoptTables { .. } => "copies tables from another store",
             Effect::MoveTable { .. } => "moves a table",
             Effect::RestoreTable { .. } => "restores a version",
             Effect::DeleteVersions { .. } => "deletes versions",
             Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
-            Effect::UndropTable { .. } => "takes a table back",
+            Effect::UndropTable { .. } => "restores a dropped table",
             Effect::Reclaimed { .. } => "deletes blocks",
-            Effect::PutSnapshot { .. } => "makes a snapshot",
+            Effect::PutSnapshot { .. } => "creates a snapshot",
             Effect::DropSnapshot { .. } => "drops a snapshot",
-            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "makes or drops a projection",
+            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "creates or drops a projection",
             Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",
             Effect::WriteRows { .. } => "writes rows by key",
             Effect::FreezeRows { .. } => "numbers a version",
             Effect::FlushRows { .. } | Effect::FlushWithHistory { .. } => "turns rows in memory into row groups",
             Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
             Effect::OpenHold { .. } | Effect::Beat { .. } | Effect::EndHolds { .. } => "begins or ends a hold",
-            Effect::PutJob { .. } | Effect::ForgetJobs { .. } => "notes a job",
+            Effect::PutJob { .. } | Effect::ForgetJobs { .. } => "records a job",
         }
     }
 
@@ -554,19 +554,20 @@ impl TransactionRecord {
 
     /// Decodes an entry's payload.
     pub fn decode(payload: &[u8]) -> Result<Vec<TransactionRecord>> {
-        let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("undecodable effects: {what}"));
+        let bad =
+            |what: &dyn std::fmt::Display| Error::corrupt(format!("the effects of a commit cannot be decoded: {what}"));
         match payload.split_first() {
             Some((&PLAIN, plain)) => postcard::from_bytes(plain).map_err(|e| bad(&e)),
             Some((&LZ4, packed)) => {
-                let (len, packed) = packed.split_first_chunk::<4>().ok_or_else(|| bad(&"no length"))?;
+                let (len, packed) = packed.split_first_chunk::<4>().ok_or_else(|| bad(&"it has no length"))?;
                 let len = u32::from_le_bytes(*len) as usize;
                 if len > packed.len().saturating_mul(EXPANSION_MAX) {
-                    return Err(bad(&"an impossible length"));
+                    return Err(bad(&"it has an impossible length"));
                 }
                 let plain = lz4_flex::block::decompress(packed, len).map_err(|e| bad(&e))?;
                 postcard::from_bytes(&plain).map_err(|e| bad(&e))
             }
-            _ => Err(bad(&"unknown form")),
+            _ => Err(bad(&"it has an unknown form")),
         }
     }
 }

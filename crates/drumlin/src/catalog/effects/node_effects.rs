@@ -215,7 +215,7 @@ impl<'a> NodeReader<'a> {
     pub fn advance(&mut self) -> Result<Option<(&str, NodeEffect<'a>)>> {
         let Some((head, rest)) = self.rest.split_first() else { return Ok(None) };
         self.rest = rest;
-        let damaged = || Error::corrupt("what happened to nodes is damaged");
+        let damaged = || Error::corrupt("the changes of nodes are damaged");
         let (kind, detail) = (head & ((1 << DETAIL) - 1), head >> DETAIL);
         let shared = self.varint().filter(|shared| *shared <= self.path.len()).ok_or_else(damaged)?;
         self.path.truncate(shared);

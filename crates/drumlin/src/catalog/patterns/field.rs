@@ -33,7 +33,8 @@ impl Field {
     pub fn new(text: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(
-                "field '{text}' is not known; expected path, path.N, name, payload, or payload. and names joined by dots"
+                "'{text}' is not a field; expected path, path.N, name, payload, or payload. followed by names joined \
+                 by dots"
             ))
         };
         match text.split_once('.') {

@@ -24,9 +24,9 @@ impl Glob {
     /// Parses `text`, in which at most 255 bytes are not wildcards.
     pub fn new(text: &str) -> Result<Self> {
         check_path(&text.replace(['*', '?'], "x"))
-            .map_err(|_| Error::invalid(format!("'{}' is no name with wildcards", text.escape_debug())))?;
+            .map_err(|_| Error::invalid(format!("'{}' is not a name with wildcards", text.escape_debug())))?;
         if text.contains('/') {
-            return Err(Error::invalid(format!("'{text}' is more than one name")));
+            return Err(Error::invalid(format!("'{text}' is more than one name; expected one without '/'")));
         }
         Ok(Self(text.to_owned()))
     }
@@ -92,7 +92,7 @@ impl NameRegex {
     /// Compiles `text`, in the syntax of the `regex` crate. It may match anywhere in a name unless anchored by `^` and
     /// `$`.
     pub fn new(text: &str) -> Result<Self> {
-        let bad = |e: regex::Error| Error::invalid(format!("the regular expression '{text}' is not one: {e}"));
+        let bad = |e: regex::Error| Error::invalid(format!("'{text}' is not a valid regular expression: {e}"));
         // Limits what a hostile one may cost.
         regex::RegexBuilder::new(text).size_limit(1 << 20).build().map(Self).map_err(bad)
     }

@@ -69,14 +69,16 @@ impl Pattern {
     pub fn from_parts(mut parts: Vec<Part>) -> Result<Self> {
         parts.dedup_by(|a, b| *a == Part::Deep && *b == Part::Deep);
         if parts.is_empty() || parts.len() > PARTS_MAX {
-            return Err(Error::invalid(format!("a pattern of {} parts; expected 1 to {PARTS_MAX}", parts.len())));
+            return Err(Error::invalid(format!("the pattern has {} parts; expected 1 to {PARTS_MAX}", parts.len())));
         }
         for part in &parts {
             match part {
                 Part::Name(name) => {
                     check_path(name).map_err(|e| Error::invalid(e.message().replacen("path", "pattern", 1)))?;
                     if name.contains('/') {
-                        return Err(Error::invalid(format!("the part '{name}' of a pattern is more than one name")));
+                        return Err(Error::invalid(format!(
+                            "the part '{name}' of a pattern is more than one name; expected one without '/'"
+                        )));
                     }
                 }
                 Part::Glob(_) | Part::Deep => {}
@@ -188,7 +190,7 @@ impl Pattern {
         let deep: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at] == Part::Deep).collect();
         if deep.len() > 1 {
             return Err(Error::invalid(format!(
-                "the pattern '{self}' has more than one '**': names cannot be told apart"
+                "the pattern '{self}' has more than one '**', so its names cannot be told apart; use one at most"
             )));
         }
         let behind = deep.first().map_or(0, |deep| self.parts.len() - deep - 1);
@@ -469,9 +471,9 @@ impl Condition {
             Condition::All(conditions) | Condition::Any(conditions) => {
                 conditions.iter().try_for_each(|condition| condition.check_at(depth + 1))
             }
-            Condition::Path(pattern) if !pattern.is_of_path() => {
-                Err(Error::invalid("a condition on the path holds a pattern with conditions on nodes"))
-            }
+            Condition::Path(pattern) if !pattern.is_of_path() => Err(Error::invalid(
+                "a condition on the path has a pattern with conditions on nodes; expected conditions on names",
+            )),
             Condition::PayloadVersion(Compare::Contains, _)
             | Condition::ChildrenVersion(Compare::Contains, _)
             | Condition::Children(Compare::Contains, _) => {

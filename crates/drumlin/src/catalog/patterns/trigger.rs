@@ -38,7 +38,8 @@ impl TriggerFilter {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "trigger on '{}': a condition on a node that is not the last; expected conditions on names there",
+            "trigger on '{}': only the last part of the pattern may have a condition on a node; use conditions on \
+             names before it",
             self.pattern
         )))
     }

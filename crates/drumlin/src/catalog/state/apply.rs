@@ -23,7 +23,7 @@ impl State {
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session < self.next_session() {
-                    return Err(Error::conflict(format!("session {session} was registered before")));
+                    return Err(Error::conflict(format!("session {session} was already registered")));
                 }
                 self.sessions.begin(*session, *fence, time);
             }
@@ -217,7 +217,7 @@ impl State {
 
     fn put_snapshot(&mut self, name: &str, pins: &[(Path, TableId, Version)], time: Timestamp) -> Result<()> {
         if self.snapshots.contains_key(name) {
-            return Err(Error::already_exists(format!("snapshot '{name}' exists")));
+            return Err(Error::already_exists(format!("snapshot '{name}' already exists")));
         }
         for (_, id, version) in pins {
             let mut table = Table::clone(&*self.get(*id)?);

@@ -11,7 +11,7 @@ impl State {
     /// Gives a new table its number. `Conflict` if it is not the next.
     pub(super) fn number(&mut self, table: TableId) -> Result<()> {
         if table != self.next_table() {
-            return Err(Error::conflict(format!("table id {table} is not the next")));
+            return Err(Error::conflict(format!("table id {table} is not the next one")));
         }
         self.last_table = table;
         Ok(())
@@ -84,7 +84,7 @@ impl State {
         }
         for ((from, to), records) in moves.iter().zip(records) {
             if records == 0 {
-                return Err(Error::conflict(format!("a row group in block {} is gone", from.block)));
+                return Err(Error::conflict(format!("a row group in block {} no longer exists", from.block)));
             }
             self.ledger.add(to)?;
             (1..records).for_each(|_| self.ledger.share(to));
@@ -104,7 +104,7 @@ impl State {
     /// Puts a table into the tree.
     pub(super) fn link(&mut self, path: &Path, id: TableId, seq: Seq) -> Result<()> {
         if self.table_id_at(path).is_some() {
-            return Err(Error::already_exists(format!("'{path}' holds a table")));
+            return Err(Error::already_exists(format!("'{path}' already holds a table")));
         }
         // Another retention may apply to it.
         self.tables.keep_open(id)?;

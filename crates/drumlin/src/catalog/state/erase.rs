@@ -39,7 +39,7 @@ impl State {
         released.iter().for_each(|address| *below.entry(*address).or_insert(0) += 1);
         for (group, records) in groups.iter().zip(records) {
             if records + below.get(&group.from).unwrap_or(&0) != self.ledger.records(&group.from) {
-                return Err(Error::conflict(format!("a row group in block {} is gone", group.from.block)));
+                return Err(Error::conflict(format!("a row group in block {} no longer exists", group.from.block)));
             }
             if let Some((to, _)) = &group.to {
                 self.ledger.add(to)?;

@@ -20,7 +20,7 @@ impl State {
         (seq, time): (Seq, Timestamp),
     ) -> Result<()> {
         if hold < self.next_session() {
-            return Err(Error::conflict(format!("hold {hold} was opened before")));
+            return Err(Error::conflict(format!("hold {hold} was already opened")));
         }
         self.sessions.last = hold;
         if self.holds.store == 0 {
@@ -45,7 +45,7 @@ impl State {
         (seq, time): (Seq, Timestamp),
     ) -> Result<()> {
         if self.holds.jobs.contains_key(name) && !planted(Bug::ForgetJobs) {
-            return Err(Error::conflict(format!("the job '{name}' was committed in between")));
+            return Err(Error::conflict(format!("the job '{name}' was already committed")));
         }
         let version = |(path, id): &(Path, TableId)| {
             let newest = self.get(*id)?.newest().map_or(Version(0), |newest| newest.version);

@@ -43,8 +43,8 @@ impl State {
             if there + new > ROOM {
                 let path = self.paths.get(id).map_or_else(|| format!("table {id}"), |path| format!("'{path}'"));
                 return Err(Error::unavailable(format!(
-                    "the rows of {path} that wait for a checkpoint would take {} bytes of memory, at most {ROOM} are \
-                     possible; checkpoint first",
+                    "the rows of {path} that wait for a checkpoint would take {} bytes of memory; expected at most \
+                     {ROOM}, so checkpoint the store first",
                     there + new
                 )));
             }

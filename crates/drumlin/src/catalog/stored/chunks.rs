@@ -109,14 +109,17 @@ impl Index {
             let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, pages, ..index }, rest))
         };
-        let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index: {e}")))?;
+        let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
         if unknown != 0 {
-            return Err(Error::unsupported(format!("the catalog needs features {unknown:#x}, unknown here")));
+            return Err(Error::unsupported(format!(
+                "the catalog needs features that this build does not know ({unknown:#x}); open it with the version of \
+                 drumlin that wrote it"
+            )));
         }
         match rest.len() {
             0 => Ok(index),
-            n => Err(Error::corrupt(format!("the index: {n} bytes more than expected"))),
+            n => Err(Error::corrupt(format!("the index has {n} bytes more than expected"))),
         }
     }
 
@@ -180,7 +183,9 @@ impl Index {
         for (place, bytes) in chunks.by_ref().take(self.nodes.len()) {
             builder.read(bytes).map_err(|e| damaged(place, &e))?;
         }
-        let tree = builder.finish().map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot: {e}")))?;
+        let tree = builder
+            .finish()
+            .map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot are damaged: {e}")))?;
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
         state.uses = self.uses;
@@ -193,14 +198,14 @@ impl Index {
         state.ledger.inline = read_map(chunks.by_ref().take(self.inline.len()))?;
         let instants: OrdMap<TableId, Instants> = read_map(chunks.by_ref().take(self.instants.len()))?;
         for (id, instants) in instants {
-            table_of(&mut tables, id, "times")?.instants = Arc::new(instants);
+            table_of(&mut tables, id, "the times")?.instants = Arc::new(instants);
         }
         let pasts: OrdMap<TableId, Past> = read_map(chunks.by_ref().take(self.pasts.len()))?;
         for (id, past) in pasts {
             past.give(table_of(&mut tables, id, "the past")?)?;
         }
         if let Some((id, _)) = tables.iter().find(|(id, table)| **id != table.id) {
-            return Err(Error::corrupt(format!("table {id}: its record is of another table")));
+            return Err(Error::corrupt(format!("table {id}: its record belongs to another table")));
         }
         state.tables = match self.pages.is_empty() {
             true => Tables::of(tables),
@@ -240,7 +245,8 @@ impl Index {
 /// The table to which `what` belongs.
 fn table_of<'a>(tables: &'a mut OrdMap<TableId, Arc<Table>>, id: TableId, what: &str) -> Result<&'a mut Table> {
     let table = tables.get_mut(&id);
-    let table = table.ok_or_else(|| Error::corrupt(format!("table {id}: {what} of a table that does not exist")))?;
+    let table =
+        table.ok_or_else(|| Error::corrupt(format!("table {id}: the catalog has {what} of it, but not the table")))?;
     Ok(Arc::make_mut(table))
 }
 

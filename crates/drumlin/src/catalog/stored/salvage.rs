@@ -204,7 +204,7 @@ impl State {
             }
             let mut next = self.clone();
             let applied = catch_unwind(AssertUnwindSafe(|| next.apply_effect(effect, seq, time)));
-            match applied.unwrap_or_else(|_| Err(Error::corrupt("it makes no sense"))) {
+            match applied.unwrap_or_else(|_| Err(Error::corrupt("it cannot be applied"))) {
                 Ok(()) => *self = next,
                 // The next writer opens one of its own.
                 Err(_) if matches!(effect, Effect::OpenSession { .. }) => {}

@@ -112,7 +112,11 @@ impl Builder {
     }
 
     fn add(&mut self, stored: Stored<'_>) -> std::result::Result<(), String> {
-        let mut path = self.path.get(..stored.shared as usize).ok_or("a path shares more than there is")?.to_vec();
+        let mut path = self
+            .path
+            .get(..stored.shared as usize)
+            .ok_or("a path shares more bytes than the path before it has")?
+            .to_vec();
         path.extend_from_slice(stored.rest);
         let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
         check_path(text).map_err(|e| e.message().to_owned())?;

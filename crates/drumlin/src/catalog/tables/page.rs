@@ -88,7 +88,7 @@ pub fn unpack_page(bytes: &[u8]) -> Result<Vec<u8>> {
     let length = u32::from_le_bytes(*length) as usize;
     // A byte of LZ4 stands for at most 255.
     if length > packed.len().saturating_mul(255) {
-        return Err(Error::corrupt("it would take more bytes than it can"));
+        return Err(Error::corrupt("it has an impossible length"));
     }
     lz4_flex::block::decompress(packed, length).map_err(|e| Error::corrupt(e.to_string()))
 }
@@ -109,13 +109,13 @@ impl Page {
             let begin = end;
             end = usize::try_from(length).ok().and_then(|length| begin.checked_add(length)).unwrap_or(usize::MAX);
             if end > bytes.len() || tables.last().is_some_and(|last: &PageTable| last.id >= id) || id < self.first {
-                return Err(damaged(&"its tables are not in order, or end behind it"));
+                return Err(damaged(&"its tables are not in order, or reach past its end"));
             }
             figures.add(id, &own);
             tables.push(PageTable { id, figures: own, place: begin..end });
         }
         if end != bytes.len() || figures != self.figures {
-            return Err(damaged(&"it does not hold what the index says"));
+            return Err(damaged(&"its content does not match the index"));
         }
         Ok(Unpacked { tables, bytes })
     }
@@ -136,7 +136,7 @@ impl Unpacked {
         let record = postcard::take_from_bytes::<(Table, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
         let ((mut table, instants, past), rest) = record.map_err(|e| bad(&e))?;
         if table.id != packed.id || !rest.is_empty() {
-            return Err(bad(&"its record is of another table, or too long"));
+            return Err(bad(&"its record belongs to another table, or is too long"));
         }
         table.instants = Arc::new(instants);
         past.map_or(Ok(()), |past| past.give(&mut table))?;

@@ -89,7 +89,7 @@ pub fn check_path(text: &str) -> Result<()> {
         return bad("it is empty; expected names joined by '/'".into());
     }
     if text.len() > PATH_BYTES_MAX {
-        return Err(Error::invalid(format!("a path of {} bytes; at most {PATH_BYTES_MAX} are taken", text.len())));
+        return Err(Error::invalid(format!("the path has {} bytes; expected at most {PATH_BYTES_MAX}", text.len())));
     }
     // Plain names are checked byte by byte; others are checked again.
     let (mut names, mut begin, mut plain) = (1, 0, true);
@@ -106,7 +106,7 @@ pub fn check_path(text: &str) -> Result<()> {
         check_names(text)?;
     }
     if names > PATH_NAMES_MAX {
-        return bad(format!("it has {names} names; at most {PATH_NAMES_MAX} are taken"));
+        return bad(format!("it has {names} names; expected at most {PATH_NAMES_MAX}"));
     }
     Ok(())
 }
@@ -118,13 +118,13 @@ fn check_names(text: &str) -> Result<()> {
             return bad("it has an empty name; expected names joined by single slashes".into());
         }
         if name == "." || name == ".." {
-            return bad(format!("'{name}' is no name"));
+            return bad(format!("'{name}' is not allowed as a name"));
         }
         if name.len() > NAME_BYTES_MAX {
-            return bad(format!("a name of {} bytes; at most {NAME_BYTES_MAX} are taken", name.len()));
+            return bad(format!("a name has {} bytes; expected at most {NAME_BYTES_MAX}", name.len()));
         }
         if let Some(c) = name.chars().find(|c| c.is_control() || matches!(c, '*' | '?')) {
-            return bad(format!("a name holds {c:?}"));
+            return bad(format!("a name contains {c:?}, which is not allowed"));
         }
     }
     Ok(())

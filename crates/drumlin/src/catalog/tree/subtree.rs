@@ -169,7 +169,7 @@ impl Draft {
     /// The nodes at and below `from`, and where they are to be.
     fn place_subtree(&self, from: &Path, to: &Path, existing: Existing) -> Result<Vec<Placed>> {
         if to.is_within(from.as_str()) || from.is_within(to.as_str()) {
-            return Err(Error::invalid(format!("'{from}' and '{to}' overlap: one must not lie at or below the other")));
+            return Err(Error::invalid(format!("'{from}' and '{to}' overlap; neither may be at or below the other")));
         }
         let top = self.state().tree.get(from.as_str());
         let top = top.ok_or_else(|| Error::not_found(format!("no node at '{from}'")))?;
@@ -188,7 +188,7 @@ impl Draft {
         }
         for node in placed.iter().filter(|node| node.payload.is_some() && existing == Existing::Refuse) {
             if self.state().tree.get(node.to.as_str()).is_some_and(|there| there.payload.is_some()) {
-                return Err(Error::already_exists(format!("'{}' carries a payload; nothing was done", node.to)));
+                return Err(Error::already_exists(format!("'{}' already has a payload; nothing was done", node.to)));
             }
         }
         Ok(placed)
@@ -240,7 +240,8 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> 
         let rebind = |(depends, condition): &(Path, crate::catalog::Condition)| match depends.is_within(from.as_str()) {
             true => Ok((depends.rebased(from, to)?, condition.clone())),
             false => Err(Error::invalid(format!(
-                "'{path}' lives while a condition on '{depends}' holds, which lies outside of '{from}'; remove it first"
+                "'{path}' is kept while a condition on '{depends}' holds, and that path is outside '{from}'; remove \
+                 the condition first"
             ))),
         };
         Ok::<_, Error>(Arc::new(Keep { conditions: keep.conditions.iter().map(rebind).collect::<Result<_>>()? }))
@@ -258,7 +259,7 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> 
 /// The effects that make the next version of a table out of a version of another, by default its newest. If the table has constraints that
 /// the version lacks, one more version has them: whether its rows keep them is for the caller to see ([`restored_in`]).
 fn restore(state: &State, table: TableId, from: TableId, version: Option<Version>) -> Result<Vec<Effect>> {
-    let source = state.table(from)?.ok_or_else(|| Error::not_found(format!("table {from} is gone")))?;
+    let source = state.table(from)?.ok_or_else(|| Error::not_found(format!("table {from} no longer exists")))?;
     let newest = source.newest().map(|newest| newest.version);
     let version = version.or(newest).ok_or_else(|| Error::not_found(format!("table {from} has no version")))?;
     let mut effects = vec![Effect::RestoreTable { table, from, version }];
@@ -295,7 +296,9 @@ fn check_free<'a>(state: &State, targets: impl Iterator<Item = &'a Path>, existi
         targets.filter(|path| state.table_id_at(path).is_some()).take(10).map(|path| format!("'{path}'")).collect();
     match held.is_empty() {
         true => Ok(()),
-        false => Err(Error::already_exists(format!("there is a table at {}; nothing was done", held.join(", ")))),
+        false => {
+            Err(Error::already_exists(format!("there is already a table at {}; nothing was done", held.join(", "))))
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub fn is_reserved(word: &str) -> bool {
 
 /// A hint how to write `text` if it was meant as a text.
 pub fn quotes(text: &str) -> String {
-    format!("a text takes single quotes: '{}'", clip(&text.replace('\'', "''")))
+    format!("a string needs single quotes: '{}'", clip(&text.replace('\'', "''")))
 }
 
 /// The beginning of a long text.

@@ -26,7 +26,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Parses what messages call `what`; nothing may follow it.
 pub fn parse(text: &str, what: &str) -> Result<Expr> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(Error::invalid(format!("{what} of {} bytes: at most {TEXT_BYTES_MAX} are parsed", text.len())));
+        return Err(Error::invalid(format!("the {what} has {} bytes; expected at most {TEXT_BYTES_MAX}", text.len())));
     }
     let context = |error: Error| error.context(format_args!("cannot parse {what} `{}`", clip(text)));
     parse_tokens(text).map_err(context)
@@ -42,7 +42,7 @@ fn parse_tokens(text: &str) -> Result<Expr> {
     let parsed = parser.parse_expr().map_err(|error| match error {
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => Error::invalid(message),
         ParserError::RecursionLimitExceeded => {
-            Error::invalid(format!("nested too deeply (at most {DEPTH_MAX} levels)"))
+            Error::invalid(format!("it is nested too deeply; expected at most {DEPTH_MAX} levels"))
         }
     })?;
     let behind = parser.peek_token_ref();
@@ -90,7 +90,7 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
         sql = *inner;
     }
     if depth > DEPTH_MAX {
-        return Err(Error::invalid(format!("nested too deeply (at most {DEPTH_MAX} levels)")));
+        return Err(Error::invalid(format!("it is nested too deeply; expected at most {DEPTH_MAX} levels")));
     }
     let part = |sql: Box<Sql>| convert(*sql, depth + 1).map(Box::new);
     Ok(match sql {
@@ -109,7 +109,7 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
             fractional_seconds_precision: None,
         }) => Expr::Literal(interval(*value)?),
         Sql::Interval(_) => {
-            return Err(Error::invalid("the units of an interval stand in its text, as in `interval '90 s'`"));
+            return Err(Error::invalid("the units of an interval must be inside its string, as in `interval '90 s'`"));
         }
         Sql::UnaryOp { op: UnaryOperator::Not, expr } => Expr::Not(part(expr)?),
         // `+x` is `x`, but it counts as nesting.
@@ -249,7 +249,7 @@ fn interval(value: Sql) -> Result<Literal> {
 
 fn moment(kind: &DataType, value: Value) -> Result<Literal> {
     let Value::SingleQuotedString(text) = value else {
-        return Err(Error::invalid(format!("expected a text after `{kind}`, found `{}`", clip(&value.to_string()))));
+        return Err(Error::invalid(format!("expected a string after `{kind}`, found `{}`", clip(&value.to_string()))));
     };
     let (read, expected) = match kind {
         DataType::Date => (Moment::date(&text), "YYYY-MM-DD"),
@@ -288,7 +288,7 @@ fn as_literal(expr: Expr, place: &str) -> Result<Literal> {
 fn like(expr: Box<Expr>, negated: bool, insensitive: bool, pattern: Expr, escape: Option<Box<Sql>>) -> Result<Expr> {
     let pattern = match as_literal(pattern, "like ...")? {
         pattern @ (Literal::Text(_) | Literal::Null) => pattern,
-        other => return Err(Error::invalid(format!("expected a text after `like`, found `{other}`"))),
+        other => return Err(Error::invalid(format!("expected a string after `like`, found `{other}`"))),
     };
     let escape = match escape {
         None => None,
@@ -312,7 +312,10 @@ fn check_escapes(pattern: &str, escape: Option<char>) -> Result<()> {
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         if Some(c) == escape && chars.next().is_none() {
-            return Err(Error::invalid(format!("like pattern '{}' ends in its escape character", clip(pattern))));
+            return Err(Error::invalid(format!(
+                "the like pattern '{}' ends with its escape character; write another character after it",
+                clip(pattern)
+            )));
         }
     }
     Ok(())

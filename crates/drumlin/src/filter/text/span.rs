@@ -11,7 +11,7 @@ use super::moment::Moment;
 const SECOND: i128 = 1_000_000_000;
 
 /// What a duration looks like, for messages.
-pub const EXPECTED: &str = "expected as in '90 s', '1.5 hours', '2 days 03:30:00' or '00:00:00.25'";
+pub const EXPECTED: &str = "expected a string such as '90 s', '1.5 hours', '2 days 03:30:00' or '00:00:00.25'";
 
 /// The nanoseconds of a unit.
 fn unit(name: &str) -> Option<i128> {

@@ -69,7 +69,7 @@ impl Dialect for FilterDialect {
         }
         let problem = match next {
             Token::LParen => "functions are not part of the filter language",
-            Token::SingleQuotedString(_) => "expected an operator before the text that follows it",
+            Token::SingleQuotedString(_) => "expected an operator before the string that follows it",
             _ if !quoted && is_reserved(&word.value) => {
                 "expected a column, a literal or `(` here (quote a column of this name)"
             }
@@ -122,11 +122,14 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
             }
         }
         if depth > PARSER_DEPTH_MAX {
-            return Err(Error::invalid(format!("nested too deeply (at most {DEPTH_MAX} levels){}", found.span.start)));
+            return Err(Error::invalid(format!(
+                "it is nested too deeply{}; expected at most {DEPTH_MAX} levels",
+                found.span.start
+            )));
         }
         if operators > OPERATORS_MAX {
             return Err(Error::invalid(format!(
-                "more than {OPERATORS_MAX} operators{} (for many values of a column, write `in (...)`)",
+                "there are more than {OPERATORS_MAX} operators{}; for many values of a column, write `in (...)`",
                 found.span.start
             )));
         }

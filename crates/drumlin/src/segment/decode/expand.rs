@@ -42,13 +42,13 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
     for key in keys {
         let key: usize = (*key).into();
         if key >= count {
-            return Err(Error::corrupt(format!("key {key} of a dictionary of {count} values")));
+            return Err(Error::corrupt(format!("key {key} is past the end of a dictionary of {count} values")));
         }
         end += i64::from(offsets[key + 1] - offsets[key]);
         ends.push(end as i32);
     }
     if i32::try_from(end).is_err() {
-        return Err(Error::corrupt(format!("strings of {end} bytes in total")));
+        return Err(Error::corrupt(format!("the strings take {end} bytes in total; expected less than 2 GiB")));
     }
     let keys = keys.iter().map(|key| (*key).into());
     let bytes = match longest {
@@ -68,7 +68,10 @@ fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuf
     let table = &bytes[offsets[0] as usize..offsets[offsets.len() - 1] as usize];
     let greatest = keys.iter().fold(0, |greatest, key| *key.max(&greatest));
     if usize::from(greatest) >= table.len() && !keys.is_empty() {
-        return Err(Error::corrupt(format!("key {greatest} of a dictionary of {} values", table.len())));
+        return Err(Error::corrupt(format!(
+            "key {greatest} is past the end of a dictionary of {} values",
+            table.len()
+        )));
     }
     let bytes = match table.len() {
         ..=4 => choose::<4>(keys, table),

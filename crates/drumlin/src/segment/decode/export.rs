@@ -107,7 +107,7 @@ pub(in crate::segment) fn of_offsets(
     } else {
         BinaryArray::try_new(offsets, bytes, nulls).map(|array| Arc::new(array) as ArrayRef)
     };
-    array.map_err(|e| Error::corrupt("strings are damaged").with_source(e))
+    array.map_err(|e| Error::corrupt("the strings are damaged").with_source(e))
 }
 
 /// The dictionary that the strings are stored as, if they are stored as one.
@@ -149,7 +149,7 @@ fn keys<K: ArrowPrimitiveType<Native: NativePType>>(
 
 /// A dictionary whose nulls are all in its keys, where every engine expects them.
 fn keyed<K: ArrowDictionaryKeyType>(keys: PrimitiveArray<K>, values: ArrayRef) -> Result<ArrayRef> {
-    let damaged = |error| Error::corrupt("a dictionary's codes are damaged").with_source(error);
+    let damaged = |error| Error::corrupt("the codes of a dictionary are damaged").with_source(error);
     let array = DictionaryArray::try_new(keys, values).map_err(damaged)?;
     if array.values().null_count() == 0 {
         return Ok(Arc::new(array));

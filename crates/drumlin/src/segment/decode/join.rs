@@ -20,7 +20,7 @@ use arrow::row::{RowConverter, SortField};
 
 use super::select::take_rows;
 use super::types::{holds, view_range};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 
 /// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
 /// address.
@@ -65,7 +65,7 @@ fn join_nested(pieces: &[ArrayRef]) -> Result<ArrayRef> {
         }
         DataType::ListView(field) => join_list_views::<i32>(pieces, field, nulls)?,
         DataType::LargeListView(field) => join_list_views::<i64>(pieces, field, nulls)?,
-        other => return Err(Error::invalid(format!("values of type {other} cannot be joined"))),
+        other => return Err(Error::invalid(format!("values of type {} cannot be joined", TypeName(other)))),
     })
 }
 
@@ -85,7 +85,7 @@ fn join_nulls(pieces: &[ArrayRef], rows: usize) -> Option<NullBuffer> {
 fn too_long<O>(elements: usize) -> impl FnOnce() -> Error {
     move || {
         Error::schema_mismatch(format!(
-            "lists of {elements} elements in total, more than {} bits can count",
+            "the lists have {elements} elements in total, more than {} bits can count; write fewer rows at a time",
             8 * size_of::<O>()
         ))
     }
@@ -164,7 +164,10 @@ pub(in crate::segment) fn keyed(keys: Vec<Option<i64>>, key: &DataType, values: 
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     let keys = cast_with_options(&Int64Array::from(keys), key, &exact).map_err(|_| {
         let n = values.len();
-        Error::schema_mismatch(format!("{n} values in one dictionary, more than keys of type {key} can address"))
+        Error::schema_mismatch(format!(
+            "the dictionary has {n} values, more than keys of type {} can address",
+            TypeName(key)
+        ))
     })?;
     Ok(match key {
         DataType::Int8 => dictionary::<Int8Type>(&keys, values)?,
@@ -313,7 +316,7 @@ mod tests {
         }
         for (a, b) in nested(0).into_iter().zip(nested(100)) {
             let error = join(&[a, b]).unwrap_err();
-            assert!(error.message().contains("more than keys of type Int8"), "{error}");
+            assert!(error.message().contains("more than keys of type int8"), "{error}");
         }
     }
 }

@@ -35,7 +35,7 @@ const SPAN: usize = 4096;
 /// Decodes the rows `picked`, ascending, of a column of `rows` rows. See [`decode`].
 pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
     if picked.last().is_some_and(|last| *last as usize >= rows) {
-        return Err(Error::invalid(format!("a row past the end of {rows}")));
+        return Err(Error::invalid(format!("a row past the end was requested; there are {rows} rows")));
     }
     if !picked.is_empty() && picked.len() * SHARE < rows {
         let some = guarded(bytes.clone(), rows, data_type, |input| pick(input, rows, data_type, picked))?;
@@ -109,7 +109,7 @@ fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u3
     wanted.sort_unstable();
     wanted.dedup();
     if let Some(last) = wanted.last().filter(|last| **last as usize >= count) {
-        return Err(Error::corrupt(format!("key {last} of a dictionary of {count} values")));
+        return Err(Error::corrupt(format!("key {last} is past the end of a dictionary of {count} values")));
     }
     if !wanted.is_empty()
         && wanted.len() * SHARE < count
@@ -147,7 +147,7 @@ fn of_plain_text(
         }
     }
     if end != all as u64 {
-        return Err(Error::corrupt(format!("lengths add up to {end} bytes where {all} are")));
+        return Err(Error::corrupt(format!("the lengths add up to {end} bytes; expected {all}")));
     }
     let texts = texts.finish();
     Ok(match plain {
@@ -177,7 +177,12 @@ fn numbers(codec: &Codec, array: &VortexRef, ptype: PType, data_type: &DataType,
     let nulls = validity.execute_mask(picked.len(), &mut context).map_err(refused)?;
     let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
     if values.len() != picked.len() * ptype.byte_width() {
-        return Err(Error::corrupt(format!("{} bytes for {} values of {ptype}", values.len(), picked.len())));
+        return Err(Error::corrupt(format!(
+            "{} bytes were decoded for {} values of {} bytes",
+            values.len(),
+            picked.len(),
+            ptype.byte_width()
+        )));
     }
     let words = Words { ptype, values, nulls: to_null_buffer(nulls) };
     Ok(make_array(words.into_array(picked.len(), data_type)?))

@@ -346,10 +346,15 @@ impl Segment {
 pub(in crate::segment) fn same(read: RowDigest, written: RowDigest) -> Result<()> {
     match read == written {
         true => Ok(()),
-        false => Err(unproven(&format!("{} rows were read and {} say otherwise", read.rows, written.rows))),
+        false => Err(unproven(&format!(
+            "{} rows were read, and the {} rows that were written differ from them",
+            read.rows, written.rows
+        ))),
     }
 }
 
 fn unproven(what: &str) -> Error {
-    Error::internal(format!("what was encoded does not decode to the rows that it is to replace, so they stay: {what}"))
+    Error::internal(format!(
+        "the rewritten rows do not decode to the rows that they would replace, so nothing was replaced: {what}"
+    ))
 }

@@ -173,7 +173,7 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
         })?;
         let Some(parts) = parts else { return Ok(None) };
         if parts.iter().map(Codes::rows).sum::<usize>() != source.rows {
-            return Err(Error::corrupt(format!("a text has other rows than its segment of {}", source.rows)));
+            return Err(Error::corrupt(format!("a text does not have the {} rows of its segment", source.rows)));
         }
         let mut start = 0;
         for part in &parts {
@@ -202,7 +202,7 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
         segments.push(Segment { bytes: out.finish(), stats, kept: Kept::Values });
     }
     if segments.len() != sizes.len() {
-        return Err(Error::corrupt(format!("a text has rows for {} of {} segments", segments.len(), sizes.len())));
+        return Err(Error::corrupt(format!("a text has rows for only {} of {} segments", segments.len(), sizes.len())));
     }
     Ok(Some(segments))
 }

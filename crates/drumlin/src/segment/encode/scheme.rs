@@ -41,7 +41,7 @@ impl Compression {
     /// `InvalidArgument` for others.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {
-            Error::invalid(format!("there is no compression '{name}'; expected 'balanced', 'small' or 'fast'"))
+            Error::invalid(format!("'{name}' is not a compression; expected 'balanced', 'small' or 'fast'"))
         })
     }
 

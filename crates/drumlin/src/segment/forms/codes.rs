@@ -77,7 +77,7 @@ impl Codes {
             && offsets.last().is_none_or(|end| *end as usize <= codes.len())
             && codes.iter().max().is_none_or(|code| usize::from(*code) < known);
         if !sound {
-            return Err(Error::corrupt("a text's codes do not fit its rows or its dictionary"));
+            return Err(Error::corrupt("the codes of a text do not match its rows or its dictionary"));
         }
         Ok(Some(vec![Self { dictionary, codes, offsets, lengths, nulls: to_null_buffer(nulls) }]))
     }
@@ -239,7 +239,7 @@ impl Cutter {
 /// Non-negative integers of any width, as `T`.
 fn integers<T: TryFrom<i128>>(codec: &Codec, array: &VortexRef) -> Result<Vec<T>> {
     let array = array.clone().execute::<PrimitiveArray>(&mut codec.context()).map_err(refused)?;
-    let too_large = |_| Error::corrupt("a text's codes or offsets are too large");
+    let too_large = |_| Error::corrupt("the codes or offsets of a text are too large");
     match_each_integer_ptype!(array.ptype(), |P| {
         array.as_slice::<P>().iter().map(|value| T::try_from(i128::from(*value)).map_err(too_large)).collect()
     })

@@ -148,7 +148,11 @@ fn compact_lists<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Resu
 fn compact_views<O: OffsetSizeTrait>(array: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
     let list: &GenericListViewArray<O> = array.as_list_view();
     let values = compact(&take_rows(list.values(), &viewed(list))?)?;
-    let too_many = || Error::schema_mismatch("the lists have too many elements to lie side by side");
+    let too_many = || {
+        Error::schema_mismatch(
+            "the lists of a column have too many elements for their type; write fewer rows at a time",
+        )
+    };
     let (mut offsets, mut sizes, mut end) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()), 0);
     for row in 0..list.len() {
         offsets.push(O::from_usize(end).ok_or_else(too_many)?);

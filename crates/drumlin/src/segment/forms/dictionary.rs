@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::tag::Tag;
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::{Words, machine_type};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::decode::form::Form;
 
 /// More values than this are treated as damage.
@@ -25,7 +25,12 @@ const VALUES_MAX: usize = 1 << 31;
 pub(in crate::segment) fn write(out: &mut Writer, array: &ArrayRef, write_column: WriteColumn) -> Result<()> {
     let array = array.as_any_dictionary();
     let ptype = machine_type(array.keys().data_type());
-    let ptype = ptype.ok_or_else(|| Error::invalid(format!("keys of type {}", array.keys().data_type())))?;
+    let ptype = ptype.ok_or_else(|| {
+        Error::invalid(format!(
+            "the keys of a dictionary have type {}; expected integers",
+            TypeName(array.keys().data_type())
+        ))
+    })?;
     write_parts(out, Words::of(&array.keys().to_data(), ptype), array.values(), write_column)
 }
 
@@ -45,7 +50,7 @@ pub(in crate::segment) fn write_parts(
 /// Reads the number of values; the tag was read.
 pub(in crate::segment) fn read_count(input: &mut Reader) -> Result<usize> {
     match input.count()? {
-        count if count > VALUES_MAX => Err(Error::corrupt(format!("a dictionary of {count} values"))),
+        count if count > VALUES_MAX => Err(Error::corrupt(format!("a dictionary claims to have {count} values"))),
         count => Ok(count),
     }
 }
@@ -68,7 +73,7 @@ pub(in crate::segment) fn read_parts(
         DataType::UInt16 => read_keyed::<UInt16Type>(input, rows, count, value, read_column),
         DataType::UInt32 => read_keyed::<UInt32Type>(input, rows, count, value, read_column),
         DataType::UInt64 => read_keyed::<UInt64Type>(input, rows, count, value, read_column),
-        _ => Err(Error::corrupt(format!("a dictionary with keys of type {key}"))),
+        _ => Err(Error::corrupt(format!("the keys of a dictionary have type {}; expected integers", TypeName(key)))),
     }
 }
 
@@ -79,9 +84,10 @@ fn read_keyed<K: ArrowDictionaryKeyType>(
     value: &DataType,
     read_column: ReadColumn,
 ) -> Result<ArrayRef> {
-    let ptype = machine_type(&K::DATA_TYPE).ok_or_else(|| Error::corrupt("a dictionary without integer keys"))?;
+    let ptype =
+        machine_type(&K::DATA_TYPE).ok_or_else(|| Error::corrupt("the keys of a dictionary are not integers"))?;
     let keys = Words::read(input, rows, ptype)?.into_array(rows, &K::DATA_TYPE)?;
     let values = read_column(input, count, value, Form::Exact)?;
     let array = DictionaryArray::<K>::try_new(PrimitiveArray::from(keys), values);
-    Ok(Arc::new(array.map_err(|e| Error::corrupt("a dictionary's keys are damaged").with_source(e))?))
+    Ok(Arc::new(array.map_err(|e| Error::corrupt("the keys of a dictionary are damaged").with_source(e))?))
 }

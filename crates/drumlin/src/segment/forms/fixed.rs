@@ -184,7 +184,7 @@ pub(in crate::segment) fn read_decimal(
             let ptype = match input.u8()? {
                 4 => PType::I32,
                 8 => PType::I64,
-                width => return Err(Error::corrupt(format!("decimals in {width} bytes, expected 4 or 8"))),
+                width => return Err(Error::corrupt(format!("decimals take {width} bytes each; expected 4 or 8"))),
             };
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
@@ -266,7 +266,7 @@ pub(in crate::segment) fn read_bools(input: &mut Reader, rows: usize) -> Result<
             let bytes = words.typed::<u8>();
             BooleanBuffer::collect_bool(rows, |row| bytes[row] != 0)
         }
-        tag => return Err(Error::corrupt(format!("booleans cannot be stored as {tag:?}"))),
+        tag => return Err(Error::corrupt(format!("booleans cannot have the encoding {tag:?}"))),
     };
     Ok(Arc::new(BooleanArray::new(values, nulls)))
 }
@@ -319,7 +319,9 @@ pub(in crate::segment) fn read_fixed(
             input.u8()?;
             let nulls = read_nulls(input, rows, byte & NULLS != 0)?;
             let len = rows.checked_mul(size);
-            let len = len.ok_or_else(|| Error::corrupt(format!("{rows} values of {size} bytes are too many")))?;
+            let len = len.ok_or_else(|| {
+                Error::corrupt(format!("{rows} values of {size} bytes are too many for this machine"))
+            })?;
             build_fixed(rows, data_type, aligned(input.buffer(len)?), nulls)
         }
         Tag::Vortex => {
@@ -331,17 +333,17 @@ pub(in crate::segment) fn read_fixed(
             for row in (0..rows).filter(|row| array.is_valid(*row)) {
                 let value = array.value(row);
                 if value.len() != size {
-                    return Err(Error::corrupt(format!("a value of {} bytes, expected {size}", value.len())));
+                    return Err(Error::corrupt(format!("a value has {} bytes; expected {size}", value.len())));
                 }
                 bytes[row * size..(row + 1) * size].copy_from_slice(value);
             }
             build_fixed(rows, data_type, Buffer::from_slice_ref(bytes), array.nulls().cloned())
         }
-        tag => Err(Error::corrupt(format!("values of {size} bytes cannot be stored as {tag:?}"))),
+        tag => Err(Error::corrupt(format!("values of {size} bytes cannot have the encoding {tag:?}"))),
     }
 }
 
 fn build_fixed(rows: usize, data_type: &DataType, values: Buffer, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let array = ArrayData::builder(data_type.clone()).len(rows).add_buffer(values).nulls(nulls).align_buffers(true);
-    Ok(make_array(array.build().map_err(|e| Error::corrupt("values do not fit their type").with_source(e))?))
+    Ok(make_array(array.build().map_err(|e| Error::corrupt("the values do not match their type").with_source(e))?))
 }

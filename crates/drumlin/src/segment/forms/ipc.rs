@@ -16,7 +16,7 @@ use arrow::ipc::writer::StreamWriter;
 
 use super::tag::Tag;
 use super::wire::{Reader, Writer};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 
 /// Writes any column.
 pub(in crate::segment) fn write(out: &mut Writer, array: &ArrayRef) -> Result<()> {
@@ -41,9 +41,10 @@ pub(in crate::segment) fn read(input: &mut Reader, rows: usize, data_type: &Data
     match batch.columns() {
         [array] if array.len() == rows && array.data_type() == data_type => Ok(Arc::clone(array)),
         columns => Err(Error::corrupt(format!(
-            "the Arrow stream in a segment has {} columns of {} rows, expected {rows} of {data_type}",
+            "the Arrow stream in a segment has {} columns of {} rows; expected 1 column of {rows} rows of type {}",
             columns.len(),
-            batch.num_rows()
+            batch.num_rows(),
+            TypeName(data_type)
         ))),
     }
 }
@@ -54,7 +55,7 @@ pub fn read_stream(bytes: &[u8]) -> Result<RecordBatch> {
     refuse_compression(bytes)?;
     // Unlike Arrow's `StreamReader`, this decoder allocates for a message only as its bytes arrive.
     let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
-    decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream without rows"))
+    decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream has no rows"))
 }
 
 /// Walks the messages as the decoder does. If they end early or make no sense, the decoder reports it.
@@ -70,7 +71,7 @@ fn refuse_compression(mut bytes: &[u8]) -> Result<()> {
         let batch = message.header_as_record_batch();
         let batch = batch.or_else(|| message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data()));
         if batch.is_some_and(|batch| batch.compression().is_some()) {
-            return Err(Error::corrupt("an Arrow stream with compressed buffers"));
+            return Err(Error::corrupt("an Arrow stream has compressed buffers, which are not allowed here"));
         }
         let Some(behind) = usize::try_from(message.bodyLength()).ok().and_then(|body| rest.get(body..)) else { break };
         bytes = behind;

@@ -25,7 +25,7 @@ use super::bits::{read_nulls, write_nulls};
 use super::tag::{NULLS, Tag};
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::decode::form::Form;
 
 /// More children than this are treated as damage.
@@ -52,7 +52,9 @@ fn check_declared(what: &str, field: &Field, children: &ArrayRef, outer: Option<
     };
     if uncovered {
         let name = field.name();
-        return Err(Error::schema_mismatch(format!("nulls in the {what} {name:?}, declared non-null")));
+        return Err(Error::schema_mismatch(format!(
+            "the {what} '{name}' must not have nulls, as its type is declared not null, but the data has some"
+        )));
     }
     Ok(())
 }
@@ -189,13 +191,15 @@ pub(in crate::segment) fn read(
         (Tag::ListView, DataType::LargeListView(field)) => {
             read_list_view::<i64>(input, rows, field, nulls, read_column)
         }
-        (tag, _) => Err(Error::corrupt(format!("{data_type} cannot be stored as {tag:?}"))),
+        (tag, _) => {
+            Err(Error::corrupt(format!("values of type {} cannot have the encoding {tag:?}", TypeName(data_type))))
+        }
     }
 }
 
 fn read_children(input: &mut Reader, rows: usize, field: &Field, read_column: ReadColumn) -> Result<ArrayRef> {
     if rows > CHILDREN_MAX {
-        return Err(Error::corrupt(format!("a nested column of {rows} elements")));
+        return Err(Error::corrupt(format!("a nested column claims to have {rows} elements")));
     }
     read_column(input, rows, field.data_type(), Form::Exact)
 }
@@ -224,12 +228,16 @@ fn read_lists<O: Offset>(
     offsets.push(O::usize_as(0));
     for length in lengths.typed::<O>() {
         end = length.to_usize().and_then(|length| end.checked_add(length)).filter(|end| *end <= children).ok_or_else(
-            || Error::corrupt(format!("a list of {length:?} elements after {end}, of {children} in total")),
+            || {
+                Error::corrupt(format!(
+                    "a list claims to have {length:?} elements after the first {end} of {children} in total"
+                ))
+            },
         )?;
         offsets.push(O::usize_as(end));
     }
     if end != children || O::from_usize(end).is_none() {
-        return Err(Error::corrupt(format!("lists of {end} elements in total, expected {children}")));
+        return Err(Error::corrupt(format!("the lists have {end} elements in total; expected {children}")));
     }
     Ok((OffsetBuffer::new(ScalarBuffer::from(offsets)), read_children(input, children, field, read_column)?))
 }

@@ -68,12 +68,13 @@ impl Plain {
         let width = usize::from(input.u8()?);
         let full = ptype.byte_width();
         let len = rows.checked_mul(width);
-        let len = len.ok_or_else(|| Error::corrupt(format!("{rows} values of {width} bytes are too many")))?;
+        let len =
+            len.ok_or_else(|| Error::corrupt(format!("{rows} values of {width} bytes are too many for this machine")))?;
         if width == full {
             return Ok(aligned(input.buffer(len)?));
         }
         if width > full || !ptype.is_int() {
-            return Err(Error::corrupt(format!("values of {ptype} in {width} bytes each")));
+            return Err(Error::corrupt(format!("values of {full} bytes cannot be stored in {width} bytes each")));
         }
         let base = input.raw(8)?;
         let base = i64::from_le_bytes(std::array::from_fn(|i| base[i]));

@@ -42,7 +42,7 @@ impl Tag {
 
     pub(in crate::segment) fn of(byte: u8) -> Result<Self> {
         let tag = Self::ALL.get(usize::from(byte & !NULLS)).copied();
-        tag.ok_or_else(|| Error::corrupt(format!("a segment with the unknown tag {}", byte & !NULLS)))
+        tag.ok_or_else(|| Error::corrupt(format!("a segment has the unknown tag {}", byte & !NULLS)))
     }
 
     pub(in crate::segment) fn write(self, out: &mut Writer, nulls: bool) {

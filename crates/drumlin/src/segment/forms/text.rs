@@ -62,7 +62,7 @@ pub(in crate::segment) fn write(
         .iter()
         .map(|value| u32::try_from(value.len()))
         .collect::<Result<_, _>>()
-        .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored"))?;
+        .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored; split it"))?;
     let bytes = lengths.iter().map(|length| *length as usize).sum::<usize>();
     check_size(bytes as u64)?;
     let trained = out.like.found.as_ref().and_then(|found| found.text.clone());
@@ -131,7 +131,9 @@ pub(in crate::segment) fn check_size(bytes: u64) -> Result<()> {
 
 /// That they could not.
 pub(in crate::segment) fn too_long(bytes: u64) -> Error {
-    Error::schema_mismatch(format!("strings of {bytes} bytes in one row group; expected less than 2 GiB"))
+    Error::schema_mismatch(format!(
+        "the strings of one row group take {bytes} bytes; expected less than 2 GiB, so write fewer rows at a time"
+    ))
 }
 
 /// Encodes a long text by OnPair, with the `trained` dictionary or else a new one; stores it in `out`.
@@ -324,7 +326,7 @@ pub(in crate::segment) fn read(
             let array = expand(&keys, &values, utf8)?;
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
-        tag => Err(Error::corrupt(format!("strings cannot be stored as {tag:?}"))),
+        tag => Err(Error::corrupt(format!("strings cannot have the encoding {tag:?}"))),
     }
 }
 
@@ -340,7 +342,7 @@ pub(in crate::segment) fn only_nulls(
     read_column(input, 0, plain, Form::Exact)?;
     match keys.nulls.map_or(0, |nulls| nulls.null_count()) == rows {
         true => Ok(new_null_array(data_type, rows)),
-        false => Err(Error::corrupt(format!("a dictionary without values for {rows} rows, some of them not null"))),
+        false => Err(Error::corrupt(format!("a dictionary has no values, but some of the {rows} rows are not null"))),
     }
 }
 
@@ -407,7 +409,7 @@ fn plain_array(
         offsets.push(end as i32);
     }
     if end != bytes as u64 || i32::try_from(end).is_err() {
-        return Err(Error::corrupt(format!("lengths add up to {end} bytes where {bytes} are")));
+        return Err(Error::corrupt(format!("the lengths add up to {end} bytes; expected {bytes}")));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     let bytes = aligned(input.buffer(bytes)?);

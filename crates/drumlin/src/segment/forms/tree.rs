@@ -190,7 +190,8 @@ struct Node {
 
 impl Node {
     fn read(input: &mut Reader, depth: usize) -> Result<Self> {
-        let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("encodings of a segment nest too deeply"))?;
+        let depth =
+            depth.checked_sub(1).ok_or_else(|| Error::corrupt("the encodings of a segment are nested too deeply"))?;
         let encoding = input.u8()?;
         input.found.encodings |=
             if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
@@ -205,7 +206,9 @@ impl Node {
         for shape in &self.shapes {
             let alignment = 1 << (shape & 7);
             if alignment > ALIGNMENT {
-                return Err(Error::corrupt(format!("a buffer aligned to {alignment} bytes")));
+                return Err(Error::corrupt(format!(
+                    "a buffer is aligned to {alignment} bytes, more than a segment allows"
+                )));
             }
             let bytes = ByteBuffer::from(input.buffer(shape >> 3)?);
             self.buffers.push(BufferHandle::new_host(bytes.aligned(Alignment::new(alignment))));
@@ -237,7 +240,7 @@ impl Scope<'_> {
         let array = plugin.deserialize(parts, &self.codec.session)?;
         vortex_ensure!(
             array.len() == len && array.dtype() == dtype,
-            "{id} holds {} of {}, expected {len} of {dtype}",
+            "{id} has {} values of {}; expected {len} of {dtype}",
             array.len(),
             array.dtype()
         );
@@ -247,9 +250,13 @@ impl Scope<'_> {
     fn decode_steps(self, node: &Node, dtype: &DType, len: usize) -> VortexResult<ArrayRef> {
         let ptype = PType::try_from(dtype)?;
         let (Ok(first), [child]) = (<[u8; 8]>::try_from(&node.metadata[..]), &node.children[..]) else {
-            vortex_bail!("steps with {} bytes of metadata, {} children", node.metadata.len(), node.children.len());
+            vortex_bail!(
+                "steps have {} bytes of metadata and {} children; expected 8 bytes and 1 child",
+                node.metadata.len(),
+                node.children.len()
+            );
         };
-        vortex_ensure!(len > 0 && ptype.is_int() && !dtype.is_nullable(), "steps in {len} of {dtype}");
+        vortex_ensure!(len > 0 && ptype.is_int() && !dtype.is_nullable(), "steps cannot hold {len} values of {dtype}");
         let unsigned = ptype.to_unsigned();
         let steps = self.decode(child, &DType::Primitive(unsigned, Nullability::NonNullable), len - 1)?;
         let steps = steps.execute::<PrimitiveArray>(&mut self.codec.context())?;

@@ -141,7 +141,7 @@ impl Reader {
 
     pub(in crate::segment) fn varint(&mut self) -> Result<u64> {
         let wrong =
-            || Error::corrupt(format!("a number at byte {} of the segment has no end, or too many bits", self.at));
+            || Error::corrupt(format!("the number at byte {} of the segment has no end, or too many bits", self.at));
         let (value, bytes) = read_varint(self.bytes.get(self.at..).unwrap_or_default()).ok_or_else(wrong)?;
         self.at += bytes;
         Ok(value)
@@ -150,7 +150,7 @@ impl Reader {
     /// A varint that counts something in memory.
     pub(in crate::segment) fn count(&mut self) -> Result<usize> {
         let value = self.varint()?;
-        usize::try_from(value).map_err(|_| Error::corrupt(format!("a count of {value} does not fit this machine")))
+        usize::try_from(value).map_err(|_| Error::corrupt(format!("a count of {value} is too large for this machine")))
     }
 
     pub(in crate::segment) fn raw(&mut self, len: usize) -> Result<Bytes> {
@@ -167,7 +167,7 @@ impl Reader {
             let at = self.at.next_multiple_of(ALIGNMENT);
             let gap = self.raw(at - self.at)?;
             if gap.iter().any(|byte| *byte != 0) {
-                return Err(Error::corrupt(format!("padding before byte {at} of the segment is not zero")));
+                return Err(Error::corrupt(format!("the padding before byte {at} of the segment is not zero")));
             }
         }
         self.raw(len)
@@ -187,6 +187,10 @@ impl Reader {
     }
 
     fn short(&self, wanted: usize) -> Error {
-        Error::corrupt(format!("{wanted} bytes were expected at byte {} of a segment of {}", self.at, self.bytes.len()))
+        Error::corrupt(format!(
+            "expected {wanted} bytes at byte {} of the segment, which has {} bytes",
+            self.at,
+            self.bytes.len()
+        ))
     }
 }

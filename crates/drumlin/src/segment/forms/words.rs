@@ -98,7 +98,10 @@ impl Words {
     /// Reinterprets the values as `data_type`, which must be as wide as the words.
     pub(in crate::segment) fn into_array(self, rows: usize, data_type: &DataType) -> Result<ArrayData> {
         let array = ArrayData::builder(data_type.clone()).len(rows).add_buffer(self.values).nulls(self.nulls);
-        array.align_buffers(true).build().map_err(|e| Error::corrupt("values do not fit their type").with_source(e))
+        array
+            .align_buffers(true)
+            .build()
+            .map_err(|e| Error::corrupt("the values do not match their type").with_source(e))
     }
 
     /// Replaces the value under a null by the value before it, or by the first value.
@@ -185,11 +188,17 @@ impl Words {
                 let nulls = validity.execute_mask(rows, &mut context).map_err(refused)?;
                 let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
                 if values.len() != rows * ptype.byte_width() {
-                    return Err(Error::corrupt(format!("{} bytes for {rows} values of {ptype}", values.len())));
+                    return Err(Error::corrupt(format!(
+                        "{} bytes were decoded for {rows} values of {} bytes",
+                        values.len(),
+                        ptype.byte_width()
+                    )));
                 }
                 Ok(Self { ptype, values, nulls: to_null_buffer(nulls) })
             }
-            tag => Err(Error::corrupt(format!("values of {ptype} cannot be stored as {tag:?}"))),
+            tag => {
+                Err(Error::corrupt(format!("values of {} bytes cannot have the encoding {tag:?}", ptype.byte_width())))
+            }
         }
     }
 }
@@ -197,7 +206,8 @@ impl Words {
 /// Zeroes for `rows` values of `width` bytes.
 pub(in crate::segment) fn zeroed(rows: usize, width: usize) -> Result<Buffer> {
     let bytes = rows.checked_mul(width).filter(|bytes| *bytes < isize::MAX as usize);
-    let bytes = bytes.ok_or_else(|| Error::corrupt(format!("{rows} rows of {width} bytes are too many")))?;
+    let bytes =
+        bytes.ok_or_else(|| Error::corrupt(format!("{rows} rows of {width} bytes are too many for this machine")))?;
     Ok(Buffer::from_vec(vec![0_u128; bytes.div_ceil(16)]).slice_with_length(0, bytes))
 }
 

@@ -78,7 +78,7 @@ impl Diagnosis {
     /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
     pub fn of(uri: &str, options: &Options) -> Result<Diagnosis> {
         if !is_bucket(uri) {
-            return Err(Error::invalid(format!("'{uri}' is not a bucket; the doctor checks buckets only")));
+            return Err(Error::invalid(format!("'{uri}' is not a bucket; only buckets can be checked")));
         }
         let env = Env::system(options.cpu_threads)?;
         let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
@@ -114,7 +114,7 @@ impl Diagnosis {
         });
         time("read a part of it", ROUNDS, &|round| {
             let part = storage.get_ranges(&name(round), std::slice::from_ref(&(100..200)))?;
-            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("a part of another length was returned")) }
+            if part[0].len() == 100 { Ok(()) } else { Err(Error::corrupt("a part of the wrong length was returned")) }
         });
         time("conditional writes, 16 at once", RACES, &|_| probe(&storage, env, PROBE_RETRY_MICROS));
         time("list", ROUNDS, &|_| match storage.list(names::PROBE)?.len() >= ROUNDS {

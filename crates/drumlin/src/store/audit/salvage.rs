@@ -48,7 +48,7 @@ pub enum SalvageTarget {
 pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<SalvageReport> {
     let env = Env::system(options.cpu_threads)?;
     if [from, to].contains(&"memory://") {
-        return Err(Error::invalid("a store in memory is gone with its process; there is nothing to salvage"));
+        return Err(Error::invalid("a store in memory ends with its process, so there is nothing to salvage"));
     }
     let bucket = |uri| BucketStorage::open(uri, &options.bucket.0, options.io_threads);
     let source: Arc<dyn Storage> = match is_bucket(from) {
@@ -60,7 +60,9 @@ pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<Sa
         false => {
             let folder = folder_of(to)?;
             if !is_bucket(from) && real(folder).starts_with(real(folder_of(from)?)) {
-                return Err(Error::invalid(format!("{to} lies within the store {from}, which is left as it is")));
+                return Err(Error::invalid(format!(
+                    "{to} is inside the store {from}, which must not be changed; use another place"
+                )));
             }
             let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(folder)?);
             check_empty(&*disk)?;
@@ -159,7 +161,9 @@ fn check_empty(disk: &dyn Disk) -> Result<()> {
 }
 
 fn check_unused(storage: &dyn Storage) -> Result<()> {
-    let used = Error::already_exists("the new store needs a place without a store or the remains of one");
+    let used = Error::already_exists(
+        "the place of the new store already has a store or the remains of one; use another place",
+    );
     match storage.get_tagged(names::ROOT, None) {
         Err(e) if e.kind() == ErrorKind::NotFound => {}
         Err(e) => return Err(e),
@@ -299,7 +303,7 @@ fn best_start(
             let losses = vec![Loss::new(LossKind::Catalog, why).of_commits(Seq(1), state.seq)];
             Ok(Start { reach: reach(remains, state.seq), state, complete: false, losses })
         }
-        (None, None) if !remains.found && objects.is_empty() => Err(Error::not_found("holds no store")),
+        (None, None) if !remains.found && objects.is_empty() => Err(Error::not_found("there is no store")),
         (None, None) => {
             let why = losses.iter().map(|loss| loss.why.clone()).collect::<Vec<_>>().join("; ");
             Err(Error::corrupt(format!("neither a catalog snapshot nor a commit can be read: {why}")))
@@ -318,8 +322,7 @@ fn start_at(storage: &dyn Storage, remains: &Remains, index: &Index, named: bool
     let chunks = recover::read_some_chunks(storage, index)?;
     let mut losses = Vec::new();
     if !named {
-        let why =
-            format!("{} is not named by the log, so what its index says is not checked", names::catalog(index.seq()));
+        let why = format!("the log does not name {}, so its index was not checked", names::catalog(index.seq()));
         losses.push(Loss::new(LossKind::Catalog, why).of_commits(index.seq(), index.seq()));
     }
     let reach = reach(remains, index.seq());
@@ -357,14 +360,14 @@ fn of_mended(mended: Mended) -> Loss {
             Loss::new(LossKind::Table, format!("the record of table {id} is lost, and so is the table")).at(path)
         }
         Mended::TablePlaced(id, path) => {
-            let why = format!("the place of table {id}, or that it was dropped, is lost; it is here now, whole");
+            let why = format!("where table {id} was, or that it was dropped, is lost; the whole table is here now");
             Loss::new(LossKind::Table, why).at(Some(path))
         }
         Mended::SnapshotPart(name, path) => {
             Loss::new(LossKind::Snapshot, format!("the version of '{path}' that it held is lost")).at(Some(name))
         }
         Mended::SnapshotMade(name) => {
-            let why = "its own name is lost; it holds what a snapshot held";
+            let why = "its own name is lost; it has the versions that a snapshot had";
             Loss::new(LossKind::Snapshot, why).at(Some(name))
         }
     }
@@ -405,7 +408,7 @@ fn replay_rows(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> 
 fn replay(state: &mut State, remains: &Remains, losses: &mut Vec<Loss>) -> Result<()> {
     while let Some(entry) = remains.entries.get(&state.seq.next()) {
         if state.entry.0 != 0 && entry.prev.is_some_and(|prev| prev != state.entry) {
-            let why = "it does not continue the commit before it: it is of another history";
+            let why = "it does not continue the commit before it, so it belongs to another history";
             losses.push(Loss::new(LossKind::Commits, why).of_commits(entry.seq, entry.seq));
             return Ok(());
         }

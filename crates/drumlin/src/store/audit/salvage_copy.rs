@@ -133,7 +133,7 @@ fn read_group(reader: &BlockReader, address: &Address, (rows, types): &Wanted) -
     let read = || {
         let group = reader.row_group_for_salvage(address)?;
         if group.rows != *rows || group.segments.len() != types.len() {
-            return Err(Error::corrupt(format!("block {}: the directory does not fit its row group", address.block)));
+            return Err(Error::corrupt(format!("block {}: the directory does not match its row group", address.block)));
         }
         for (at, (segment, data_type)) in group.segments.iter().zip(types).enumerate() {
             decode(Bytes::from(segment.bytes.clone()), *rows as usize, data_type, Form::Exact)

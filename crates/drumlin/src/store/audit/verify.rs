@@ -226,7 +226,7 @@ impl Store {
         let (rows, columns) = stored.shape(table);
         let faults = match self.reader().verify(stored.address()) {
             Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
-                vec![fault("the directory does not fit its row group".to_owned())]
+                vec![fault("the directory does not match its row group".to_owned())]
             }
             Ok(_) if deep => match caught(|| stored.check(&self.reader(), &self.env().pool, table)) {
                 Err(e) if !e.kind().leaves_others() => return Err(e),

@@ -187,7 +187,7 @@ impl Table {
 /// New columns that are null in all rows.
 fn nulls(fields: Vec<Field>) -> Result<Alter> {
     if fields.is_empty() {
-        return Err(Error::invalid("there is no column to add"));
+        return Err(Error::invalid("there is no column to add; give at least one"));
     }
     Ok(Alter::Add(fields.into_iter().map(|field| NewColumn { field, fill: Fill::Null }).collect()))
 }
@@ -222,13 +222,13 @@ impl Store {
             let made = function(&batch)?;
             if made.num_rows() != batch.num_rows() {
                 return Err(Error::schema_mismatch(format!(
-                    "the function has returned {} rows for {}",
+                    "the function returned {} rows for {} rows; expected the same number",
                     made.num_rows(),
                     batch.num_rows()
                 )));
             }
             let wanted = Arc::new(schema.project(&places)?);
-            let made = conform(&made, &wanted).map_err(|e| e.context("what the function has returned"))?;
+            let made = conform(&made, &wanted).map_err(|e| e.context("the result of the function"))?;
             let values = |(column, values): (&usize, &ArrayRef)| NewValues {
                 column: *column,
                 rows: rows.clone(),

@@ -105,7 +105,7 @@ impl Store {
             let dropped = state.trash.iter().filter(|(_, trash)| trash.path == from);
             let newest = dropped.max_by_key(|(id, trash)| (trash.time, **id));
             let (table, _) =
-                newest.ok_or_else(|| Error::not_found(format!("nothing dropped from '{from}' is left")))?;
+                newest.ok_or_else(|| Error::not_found(format!("no table that was dropped from '{from}' is left")))?;
             Ok(vec![Effect::UndropTable { table: *table, path: to.clone() }])
         })?;
         Ok(())
@@ -135,7 +135,7 @@ impl Place {
 /// What is to be dropped.
 fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
     if paths.is_empty() {
-        return Err(Error::invalid("no path to drop was given"));
+        return Err(Error::invalid("no path to drop was given; give at least one"));
     }
     paths.iter().map(|path| Pattern::new(path)).collect()
 }

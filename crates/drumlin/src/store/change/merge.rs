@@ -43,7 +43,8 @@ impl Store {
             bytes += batch_bytes(&batch);
             if bytes > bound {
                 return Err(Error::invalid(format!(
-                    "'{path}': the data takes more than {bound} bytes, half of memory_bytes: merge it in parts, or allow more"
+                    "'{path}': the data takes more than {bound} bytes, half of memory_bytes; merge it in parts, or \
+                     raise memory_bytes"
                 )));
             }
             batches.push(batch);
@@ -140,6 +141,6 @@ impl Store {
         let searcher = self.searcher(state, table, &codec, &options.task.cancel);
         let places = searcher.locate(&keys, &mut RowBytes::default())?;
         let there: Vec<usize> = (0..keys.len()).filter(|at| !goes(&places[*at])).collect();
-        refuse(&codec, &keys, &there, &format!("'{path}' has rows with"))
+        refuse(&codec, &keys, &there, &format!("'{path}' already has rows with"))
     }
 }

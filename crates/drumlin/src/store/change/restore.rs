@@ -28,8 +28,8 @@ impl Which {
             (Some(from), Some(to)) => Ok(Which::Subtree(Path::new(from)?, Path::new(to)?)),
             _ if from.variable_parts() == to.variable_parts() => Ok(Which::Tables(from, to)),
             _ => Err(Error::invalid(format!(
-                "'{from}' has {} parts that are no plain names, and '{to}' {}: what the first match takes the places of the \
-                 second",
+                "'{from}' has {} wildcard parts, but '{to}' has {}; expected the same number, since the names that \
+                 match the first replace those in the second",
                 from.variable_parts(),
                 to.variable_parts()
             ))),
@@ -111,7 +111,9 @@ impl Which {
     fn found(&self, none: bool) -> Result<()> {
         match (none, self) {
             (false, _) => Ok(()),
-            (true, Which::Subtree(from, _)) => Err(Error::not_found(format!("no table at or below '{from}' then"))),
+            (true, Which::Subtree(from, _)) => {
+                Err(Error::not_found(format!("no table at or below '{from}' at that time")))
+            }
             (true, Which::Tables(from, _)) => Err(Error::not_found(format!("no table matches '{from}'"))),
         }
     }
@@ -169,7 +171,7 @@ impl Place {
     /// Makes old versions the newest: see [`crate::store::Tables::restore`].
     pub(in crate::store) fn restore(&self, pattern: Pattern, as_of: &AsOf) -> Result<Vec<String>> {
         if *as_of == AsOf::Newest {
-            return Err(Error::invalid("as_of says which versions to restore: a number, a time or a snapshot"));
+            return Err(Error::invalid("give the versions to restore as as_of: a number, a time or a snapshot"));
         }
         let (of, seen) = (pattern.clone(), as_of.clone());
         self.change_settled(
@@ -218,7 +220,9 @@ impl Place {
                                 let done = work(draft)?;
                                 match restored_in(draft.effects()).is_empty() {
                                     true => Ok(done),
-                                    false => Err(Error::conflict("whether rows keep constraints is to be seen first")),
+                                    false => Err(Error::conflict(
+                                        "the constraints of the restored rows must be checked first",
+                                    )),
                                 }
                             }));
                         }
@@ -282,8 +286,8 @@ fn version_of(state: &State, path: &Path, as_of: &AsOf) -> Result<Option<Version
         };
         if between {
             return Err(Error::invalid(format!(
-                "'{path}' had rows written by key at that time that its version {} does not have: give a version's number \
-                 or a snapshot",
+                "'{path}' had rows written by key at that time that its version {} does not have; give a version \
+                 number or a snapshot instead",
                 read_point.version
             )));
         }

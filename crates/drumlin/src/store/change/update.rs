@@ -40,7 +40,9 @@ impl Store {
                 let found = matching_rows(reader, pool, table, read_point, filter, &task.cancel);
                 let found = found.map_err(|e| of_table(path, e))?;
                 if !found.keys.is_empty() {
-                    return Err(Error::conflict("rows written by key are not in row groups yet"));
+                    return Err(Error::conflict(
+                        "rows written by key are not in row groups yet; checkpoint the store first",
+                    ));
                 }
                 found.groups
             }

@@ -162,7 +162,7 @@ impl Store {
                 self.commit_effects(move |state| hold_newest(state, &wanted, &pattern))?
             }
             SnapshotOf::Versions([]) => {
-                return Err(Error::invalid("a snapshot of no versions; expected at least one path with a version"));
+                return Err(Error::invalid("the snapshot has no versions; expected at least one path with a version"));
             }
             SnapshotOf::Versions(versions) => {
                 let versions = checked_versions(versions)?;
@@ -270,7 +270,7 @@ fn checked_versions(versions: &[(String, Version)]) -> Result<BTreeMap<Path, Ver
     let mut checked = BTreeMap::new();
     for (path, version) in versions {
         if checked.insert(Path::new(path)?, *version).is_some() {
-            return Err(Error::invalid(format!("'{path}' comes twice; a snapshot holds one version of a table")));
+            return Err(Error::invalid(format!("'{path}' is given twice; a snapshot has one version of a table")));
         }
     }
     Ok(checked)
@@ -332,7 +332,7 @@ pub(in crate::store) fn delete_versions(
         let Some(table) = table.filter(|_| !versions.is_empty()) else { continue };
         if versions.len() == table.versions.len() && (missing == Missing::Ignore || named.is_empty()) {
             return Err(Error::invalid(format!(
-                "'{path}': these are all its versions, and a table has at least one; drop it instead"
+                "'{path}': these are all its versions, but a table needs at least one; drop it instead"
             )));
         }
         let newest = table.newest().is_some_and(|newest| versions.contains(&newest.version));
@@ -344,7 +344,7 @@ pub(in crate::store) fn delete_versions(
         report.versions.push((path.to_string(), versions));
     }
     if missing == Missing::Refuse && !named.is_empty() {
-        return Err(Error::not_found(format!("does not exist: {}; nothing was deleted", named.join(", "))));
+        return Err(Error::not_found(format!("these do not exist: {}; nothing was deleted", named.join(", "))));
     }
     Ok((effects, report))
 }

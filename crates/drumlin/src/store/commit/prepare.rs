@@ -47,7 +47,7 @@ impl<T> Given<T> {
     }
 
     fn take(&self) -> Result<T> {
-        self.0.lock().take().ok_or_else(|| Error::closed("the commit got no answer"))
+        self.0.lock().take().ok_or_else(|| Error::closed("the commit ended without an answer"))
     }
 }
 

@@ -34,7 +34,9 @@ impl Cursor {
         let mut cursor = Self::here(commits);
         if since > cursor.state.seq {
             let newest = cursor.state.seq;
-            return Err(Error::invalid(format!("changes since commit {since} were requested; the newest is {newest}")));
+            return Err(Error::invalid(format!(
+                "changes since commit {since} were requested, but the newest commit is {newest}"
+            )));
         }
         if since < cursor.state.seq {
             let newest = cursor.state.seq;
@@ -112,7 +114,7 @@ fn reaching(since: Seq, read: Result<Opened>) -> Result<Opened> {
     let first = opened.base.map_or(Seq(0), |base| base.seq);
     if first > since {
         return Err(Error::snapshot_expired(format!(
-            "the log begins after commit {first}; what happened since commit {since} is no longer there"
+            "the log begins after commit {first}, so the changes since commit {since} are no longer available"
         )));
     }
     Ok(opened)

@@ -93,9 +93,9 @@ impl Tree {
         Rule::Fields(projection.clone()).check()?;
         json_text::check(&projection, "the projection")?;
         let name = name.to_owned();
-        self.in_store("a projection is made")?.commit_effects(move |state| {
+        self.in_store("creating a projection")?.commit_effects(move |state| {
             if state.views().get(&name).is_some() && !state.is_declared(&name) {
-                return Err(Error::already_exists(format!("projection '{name}' is by a function; drop it first")));
+                return Err(Error::already_exists(format!("projection '{name}' is made by a function; drop it first")));
             }
             Ok(vec![Effect::PutProjection { name: name.clone(), projection: projection.clone() }])
         })?;
@@ -112,7 +112,7 @@ impl Tree {
         check(name)?;
         let rule = Rule::Function { pattern, bag, function };
         rule.check()?;
-        self.in_store("a projection is made")?.change_views(|state| {
+        self.in_store("creating a projection")?.change_views(|state| {
             if state.is_declared(name) {
                 return Err(Error::already_exists(format!("projection '{name}' is part of the store; drop it first")));
             }
@@ -127,7 +127,7 @@ impl Tree {
     /// # Errors
     /// `NotFound` if there is none with the name.
     pub fn drop_projection(&self, name: &str) -> Result<()> {
-        let store = self.in_store("a projection is dropped")?;
+        let store = self.in_store("dropping a projection")?;
         store.refresh_if_shared()?;
         let state = store.state()?;
         if state.is_declared(name) {
@@ -169,7 +169,7 @@ impl Tree {
         match &self.place {
             Place::Store(store) => Ok(store),
             Place::Transaction(_) => {
-                Err(Error::invalid(format!("{what} by the store, at once; a transaction cannot undo it")))
+                Err(Error::invalid(format!("{what} is not possible in a transaction; use the store instead")))
             }
         }
     }
@@ -187,5 +187,5 @@ impl Store {
 }
 
 fn check(name: &str) -> Result<()> {
-    check_name(name, |name| format!("'{name}' cannot name a projection;"))
+    check_name(name, |name| format!("'{name}' cannot be the name of a projection;"))
 }

@@ -109,7 +109,7 @@ fn catch_up(commits: &Commits, triggers: &Triggers, late: &Listed, done: Seq, un
 }
 
 /// What cannot be done in a transaction.
-const TRIGGER: &str = "a trigger is registered and ended";
+const TRIGGER: &str = "registering or ending a trigger";
 
 impl Tree {
     /// Calls `callback` for what happens to nodes from now on, as long as this store is open, after each commit and in
@@ -141,7 +141,8 @@ impl Tree {
         let store = self.in_store(TRIGGER)?;
         if name.is_empty() || name.starts_with("trigger ") {
             return Err(Error::invalid(format!(
-                "'{name}' cannot name a trigger; it is empty or like an assigned name"
+                "'{name}' cannot be the name of a trigger; expected one that is not empty and does not begin with \
+                 'trigger '"
             )));
         }
         json_text::check(&filter, "the trigger")?;
@@ -189,7 +190,7 @@ impl Tree {
     /// # Errors
     /// `Closed`.
     pub fn triggers(&self) -> Result<Vec<String>> {
-        let store = self.in_store("triggers are listed")?;
+        let store = self.in_store("listing triggers")?;
         let state = store.state()?;
         let mut names = store.registry().names();
         names.extend(state.triggers.keys().cloned());
@@ -204,7 +205,7 @@ impl Tree {
     /// # Errors
     /// `InvalidArgument` when called by a trigger.
     pub fn wait_for_triggers(&self, wait: Option<Duration>) -> Result<bool> {
-        let store = self.in_store("triggers are waited for")?;
+        let store = self.in_store("waiting for triggers")?;
         let until = store.seq()?;
         store.registry().wait(store.env().threads.current(), until, wait)
     }
@@ -214,7 +215,7 @@ impl Tree {
     /// # Errors
     /// `InvalidArgument` in a transaction.
     pub fn trigger_failures(&self) -> Result<Vec<TriggerFailure>> {
-        let store = self.in_store("failures of triggers are taken")?;
+        let store = self.in_store("taking the failures of triggers")?;
         Ok(store.registry().take_failures())
     }
 }

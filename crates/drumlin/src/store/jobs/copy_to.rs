@@ -112,7 +112,9 @@ impl Store {
             // Commits have random names.
             let same_commit = (here.seq, here.entry) == (there.seq, there.entry) && here.seq > Seq(0);
             if Arc::ptr_eq(self.commits(), to.commits()) || same_commit {
-                return Err(Error::invalid("both are the same store; `copy` copies within it"));
+                return Err(Error::invalid(
+                    "the source and the target are the same store; use `copy` to copy within it",
+                ));
             }
             refuse_others(&here, &there, to, &pattern, options)?;
             self.settle_matching(&pattern)?;
@@ -159,7 +161,8 @@ impl Store {
             state.ids_matching(pattern).filter(|(_, table)| state.has_parts(*table)).collect();
         match waiting.first() {
             Some((path, _)) if self.context().is_read_only() => Err(Error::invalid(format!(
-                "rows of '{path}' were written by key and are in memory; checkpoint the store, or open it for writing"
+                "rows of '{path}' that were written by key are still in memory; checkpoint the store, or open it for \
+                 writing"
             ))),
             _ => self.settle_rows(&waiting.into_iter().map(|(_, table)| table).collect(), true),
         }
@@ -246,7 +249,9 @@ impl Store {
                 for (path, _) in &tables {
                     match state.table_id_at(path) {
                         Some(table) if replace => effects.push(Effect::DropTable { table }),
-                        Some(_) => return Err(Error::conflict(format!("'{path}' holds a table by now"))),
+                        Some(_) => {
+                            return Err(Error::conflict(format!("a table was created at '{path}' during the call")));
+                        }
                         None => {}
                     }
                 }
@@ -270,7 +275,7 @@ impl Store {
             reader
                 .row_groups(&addresses)
                 .map(drop)
-                .map_err(|e| e.context(format!("reading again what {} got", self.uri())))
+                .map_err(|e| e.context(format!("reading back what was written to {}", self.uri())))
         };
         self.env().pool.map(blocks.into_values().collect(), read).map(drop)
     }
@@ -278,7 +283,7 @@ impl Store {
 
 fn shows_else(path: &Path, to: &Store) -> Error {
     Error::already_exists(format!(
-        "'{path}' is in {} already, and shows something else; nothing more was copied",
+        "'{path}' already exists in {} with different content; nothing more was copied",
         to.uri()
     ))
 }

@@ -53,7 +53,7 @@ impl Store {
         let uri = self.uri();
         match is_in_memory(uri) {
             true => Err(Error::invalid(format!(
-                "{what} are for other processes, and no other process can open {uri}: use a folder or a bucket"
+                "{what} are for other processes, but no other process can open {uri}; use a folder or a bucket"
             ))),
             false => Ok(()),
         }
@@ -68,7 +68,7 @@ impl Store {
     ) -> Result<(SessionId, std::sync::Arc<State>)> {
         if life_micros > LIFE_MAX || work_micros > LIFE_MAX {
             return Err(Error::invalid(
-                "a hold lives for 30 days at most without a beat, and its workers write for 30 days at most",
+                "a hold may go without renewal for at most 30 days, and its workers may write for at most 30 days",
             ));
         }
         let entropy = &self.env().entropy;

@@ -92,7 +92,7 @@ impl Dataset {
     pub fn splits(&self, options: &ScanOptions, split: &SplitOptions) -> Result<Splits> {
         let Place::Store(store) = self.place() else {
             return Err(Error::invalid(
-                "what a transaction sees is known to itself alone; commit it, and scan the store",
+                "other processes cannot see the data of a transaction; commit it, and scan the store",
             ));
         };
         store.check_reachable("splits")?;

@@ -98,7 +98,7 @@ pub(in crate::store) fn decode<T: serde::de::DeserializeOwned>(
     bytes: &[u8],
     what: &str,
 ) -> Result<T> {
-    let bad = || Error::corrupt(format!("this is no {what} of drumlin, or it was damaged on its way"));
+    let bad = || Error::corrupt(format!("this is not a {what} of drumlin, or it was damaged on its way"));
     let (content, checksum) = bytes.split_last_chunk::<4>().ok_or_else(bad)?;
     if crate::base::checksum(content) != u32::from_le_bytes(*checksum) {
         return Err(bad());
@@ -107,7 +107,10 @@ pub(in crate::store) fn decode<T: serde::de::DeserializeOwned>(
         Some((own, content)) if versions.contains(own) => postcard::from_bytes(content).map_err(|_| bad()),
         Some((own, _)) => {
             let newest = versions.end();
-            Err(Error::unsupported(format!("a {what} of version {own}; this build reads up to version {newest}")))
+            Err(Error::unsupported(format!(
+                "the {what} has version {own}, and this build reads up to version {newest}; use the version of drumlin \
+                 that made it"
+            )))
         }
         None => Err(bad()),
     }
@@ -151,12 +154,13 @@ impl SplitReader {
     pub fn scan(&self, split: &Split, options: &ScanOptions) -> Result<SplitScan> {
         check_process(self.process, "this reader")?;
         if options.limit.is_some() || options.tail.is_some() || options.offset > 0 {
-            return Err(Error::invalid("a split has no limit of its own: limit the data set before it is split"));
+            return Err(Error::invalid("a split has no limit of its own; limit the data set before it is split"));
         }
         let plan = self.plan(split)?;
         if plan.limit.is_some() && options.filter.is_some() {
             return Err(Error::invalid(
-                "the data set was limited before it was split: which rows a filter leaves is not known",
+                "the data set was limited before it was split, so its splits cannot be filtered; filter the data set \
+                 before it is limited",
             ));
         }
         let storage = Arc::new(InlineStorage::new(self.storage.clone()));
@@ -180,7 +184,7 @@ impl SplitReader {
     fn plan(&self, split: &Split) -> Result<SplitPlan> {
         let name = names::block(split.object);
         let corrupt = |what: &str| Error::corrupt(format!("{name}: the plan of a split: {what}"));
-        let end = split.offset.checked_add(split.len).ok_or_else(|| corrupt("its end is too far off"))?;
+        let end = split.offset.checked_add(split.len).ok_or_else(|| corrupt("its end is too large"))?;
         let read = self.storage.get_ranges(&name, std::slice::from_ref(&(split.offset..end)));
         let bytes = read.map_err(|e| match e.kind() {
             ErrorKind::NotFound => ended(split.object.session),
@@ -193,7 +197,7 @@ impl SplitReader {
         let plan = SplitPlan::decode(bytes).map_err(|e| e.context(&name))?;
         match plan.store == split.store {
             true => Ok(plan),
-            false => Err(Error::invalid(format!("the split is of another store than the one at {}", split.uri))),
+            false => Err(Error::invalid(format!("the split belongs to another store than the one at {}", split.uri))),
         }
     }
 }
@@ -204,7 +208,7 @@ impl SplitPlan {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self> {
-        postcard::from_bytes(bytes).map_err(|e| Error::corrupt(format!("the plan of a split: {e}")))
+        postcard::from_bytes(bytes).map_err(|e| Error::corrupt(format!("the plan of a split cannot be decoded: {e}")))
     }
 }
 
@@ -214,7 +218,7 @@ pub(in crate::store) fn open_storage(uri: &str, options: &Options) -> Result<Arc
         return Ok(Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?));
     }
     if is_in_memory(uri) {
-        return Err(Error::invalid(format!("no other process can open {uri}")));
+        return Err(Error::invalid(format!("no other process can open {uri}; use a folder or a bucket")));
     }
     Ok(Arc::new(FileStorage::new(Arc::new(OsDisk::open(folder_of(uri)?)?))))
 }

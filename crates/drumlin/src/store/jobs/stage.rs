@@ -137,13 +137,15 @@ impl Ticket {
         store.refresh_if_shared()?;
         let state = store.state()?;
         let job = match &options.job {
-            Some(job) if job.is_empty() => return Err(Error::invalid("the job's name is empty")),
+            Some(job) if job.is_empty() => {
+                return Err(Error::invalid("the name of the job is empty; give another one, or leave it out"));
+            }
             Some(job) => job.clone(),
             None => format!("{:016x}{:016x}", store.env().entropy.next()?, store.env().entropy.next()?),
         };
         if let Some(known) = state.holds.jobs.get(&job) {
             return Err(Error::already_exists(format!(
-                "the job '{job}' was committed already, by commit {}",
+                "the job '{job}' was already committed, by commit {}",
                 known.seq
             )));
         }
@@ -235,7 +237,7 @@ impl Target {
         let existing = existing.as_ref();
         if mode == StageMode::Upsert && table_at(state, &path)?.key().is_none() {
             return Err(Error::invalid(format!(
-                "'{path}' has no key, so no rows can be replaced by it; append, or overwrite"
+                "'{path}' has no key, so no rows can be replaced by it; append or overwrite instead"
             )));
         }
         let own = existing.and_then(|table| table.schema()).cloned();
@@ -245,7 +247,7 @@ impl Target {
             }
             (_, Some(own), _) => own,
             (_, None, _) => {
-                return Err(Error::invalid(format!("'{path}' does not exist: say which schema its rows have")));
+                return Err(Error::invalid(format!("'{path}' does not exist; give the schema of its rows")));
             }
         };
         let (sort, keyed) = match existing {
@@ -295,7 +297,7 @@ impl Token {
         let mut unnamed: BTreeMap<BlockId, u64> = BTreeMap::new();
         for (block, bytes) in &self.blocks {
             if block.session != self.hold || unnamed.insert(*block, *bytes).is_some() {
-                return bad("it has blocks of others, or one twice");
+                return bad("it has blocks of another job, or one twice");
             }
         }
         let blocks = unnamed.clone();
@@ -307,7 +309,7 @@ impl Token {
                 group.address.offset.checked_add(group.address.bytes()).is_some_and(|end| end <= *bytes)
             });
             if !within || !addresses.insert(group.address) {
-                return bad("a row group is not within its blocks, or there twice");
+                return bad("a row group is outside its blocks, or occurs twice");
             }
         }
         match unnamed.is_empty() {
@@ -394,7 +396,7 @@ impl Stage {
         let Some(target) = ticket.targets.iter().find(|target| target.path.as_str() == path) else {
             let paths = ticket.paths().join("', '");
             return Err(Error::invalid(format!(
-                "'{path}' is no table of the job '{}'; those are '{paths}'",
+                "'{path}' is not a table of the job '{}'; its tables are '{paths}'",
                 ticket.job
             )));
         };
@@ -421,7 +423,7 @@ impl Stage {
             writer.finish()?.iter().map(|written| (written.block, written.bytes)).collect();
         if blocks.len() >= 1 << COUNTER_BITS {
             return Err(Error::invalid(
-                "these are more blocks than one part may have; stage the rows in several parts",
+                "the rows take more blocks than one part may have; stage them in several parts",
             ));
         }
         writer.keep();

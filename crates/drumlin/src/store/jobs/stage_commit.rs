@@ -157,7 +157,7 @@ fn commit_staged(
         Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
     });
     match committed {
-        Ok((after, ())) => whole.known(&after)?.ok_or_else(|| Error::closed("the commit got no answer")),
+        Ok((after, ())) => whole.known(&after)?.ok_or_else(|| Error::closed("the commit ended without an answer")),
         // A repeated call may have been first.
         Err(e) if e.kind() != ErrorKind::InDoubt => match whole.known(&*store.current()?) {
             Ok(Some(report)) => Ok(report),
@@ -174,7 +174,7 @@ impl Whole {
         let Some((store, first, own)) =
             of_ticket.or_else(|| tokens.first().map(|token| (token.store, token.hold, token.job.clone())))
         else {
-            return Err(Error::invalid("no tokens were given; to make tables empty, give the ticket"));
+            return Err(Error::invalid("no tokens were given; to empty tables, give the ticket"));
         };
         let mut holds = BTreeSet::from([first]);
         let mut tables: BTreeMap<Path, Staged> = BTreeMap::new();
@@ -185,7 +185,10 @@ impl Whole {
             tables.insert(target.path.clone(), staged);
         }
         if tokens.iter().any(|token| token.part.is_some() != tokens[0].part.is_some()) {
-            return Err(Error::invalid("some tokens have a part and others none, so their order is not known"));
+            return Err(Error::invalid(
+                "some tokens have a part and others have none, so their order is not known; give a part for all or for \
+                 none",
+            ));
         }
         tokens.sort_by(|a, b| {
             (&a.target.path, a.part).cmp(&(&b.target.path, b.part)).then_with(|| match a.part {
@@ -197,10 +200,13 @@ impl Whole {
         for token in tokens {
             let Token { target, hold, part, attempt, .. } = &token;
             if token.store != store {
-                return Err(Error::invalid("the tokens are of different stores"));
+                return Err(Error::invalid("the tokens belong to different stores"));
             }
             if ticket.is_some_and(|ticket| ticket.hold != *hold) {
-                return Err(Error::invalid(format!("a token is of the job '{}', the ticket of '{own}'", token.job)));
+                return Err(Error::invalid(format!(
+                    "a token belongs to the job '{}', but the ticket belongs to '{own}'",
+                    token.job
+                )));
             }
             holds.insert(*hold);
             digest.add(hold.0);
@@ -217,9 +223,10 @@ impl Whole {
             let same_part = |other: &Token| part.is_some() && other.part == *part;
             let twice = |other: &Token| other.hold == *hold && (other.attempt == *attempt || same_part(other));
             if staged.tokens.iter().rev().take_while(|other| part.is_none() || same_part(other)).any(twice) {
-                let which = part.map_or_else(String::new, |(task, part)| format!("task {task}, part {part} "));
+                let which =
+                    part.map_or_else(|| "a token".to_owned(), |(task, part)| format!("task {task}, part {part}"));
                 return Err(Error::invalid(format!(
-                    "{which}of '{}' is given twice: of several attempts, only one counts",
+                    "{which} of '{}' is given twice; give the token of only one attempt",
                     target.path
                 )));
             }
@@ -237,7 +244,7 @@ impl Whole {
             if let Some(target) = of_job.filter(|_| !staged) {
                 unchanged.push(Staged { target: target.clone(), tokens: Vec::new(), keys: Vec::new() });
             } else if !staged {
-                return Err(Error::invalid(format!("a version of '{path}' is expected, for which nothing is staged")));
+                return Err(Error::invalid(format!("a version of '{path}' is expected, but nothing is staged for it")));
             }
         }
         let digest = digest.0;
@@ -260,7 +267,7 @@ impl Whole {
         match by_name.or_else(|| state.holds.jobs.iter().find(same)).map(|(_, job)| job) {
             None => match self.holds.iter().find(|hold| state.holds.was_committed(**hold)) {
                 Some(hold) if !planted(Bug::ForgetJobs) => Err(Error::already_exists(format!(
-                    "what was staged under hold {hold} was committed already, with other tokens; nothing was done"
+                    "what was staged under hold {hold} was already committed, with other tokens; nothing was done"
                 ))),
                 _ => Ok(None),
             },
@@ -270,7 +277,7 @@ impl Whole {
                 Ok(Some(StagedReport { seq: *seq, job: self.job.clone(), versions }))
             }
             Some(Job { seq, .. }) => Err(Error::already_exists(format!(
-                "the job '{}' was committed already, by commit {seq}, with other tokens; nothing was done",
+                "the job '{}' was already committed, by commit {seq}, with other tokens; nothing was done",
                 self.job
             ))),
         }
@@ -279,10 +286,10 @@ impl Whole {
     /// Fails if it cannot be committed to `now`.
     fn check(&self, now: &State) -> Result<()> {
         if self.store != now.holds.store {
-            return Err(Error::invalid("what was staged is for another store"));
+            return Err(Error::invalid("the rows were staged for another store"));
         }
         if now.holds.jobs.contains_key(&self.job) && !planted(Bug::ForgetJobs) {
-            return Err(Error::already_exists(format!("the job '{}' was committed in between", self.job)));
+            return Err(Error::already_exists(format!("the job '{}' was already committed", self.job)));
         }
         if let Some(hold) = self.holds.iter().find(|hold| !now.holds.is_open(**hold))
             && !planted(Bug::TrustEndedHolds)
@@ -304,7 +311,7 @@ impl Whole {
                     Some(found) if found == bytes => {}
                     found => {
                         return Err(Error::corrupt(format!(
-                            "{name}: staged with {bytes} bytes, and now it has {}; nothing was done",
+                            "{name}: it was staged with {bytes} bytes, but now has {}; nothing was done",
                             found.map_or("none".to_owned(), ToString::to_string)
                         )));
                     }
@@ -375,13 +382,13 @@ impl Staged {
         let found = now.table_at(path)?;
         let found = found.as_ref();
         if found.map(|found| found.id) != *table {
-            let what = if table.is_none() { "was made" } else { "was dropped, and perhaps made again," };
+            let what = if table.is_none() { "was created" } else { "was dropped, and perhaps created again," };
             return Err(Error::conflict(format!("'{path}' {what} since the job began")));
         }
         let as_made = found.map_or(!*keyed, |found| (found.order(), found.spec.keyed) == (sort.as_slice(), *keyed));
         if !as_made || check_sort(sort, &schema.0).is_err() || (*keyed && check_key(sort, &schema.0).is_err()) {
             return Err(Error::invalid(format!(
-                "what was staged for '{path}' has another order or key than the table"
+                "the rows staged for '{path}' have another sort order or key than the table"
             )));
         }
         let own = found.and_then(|found| found.schema());
@@ -391,7 +398,7 @@ impl Staged {
         };
         if !own.is_none_or(fits) {
             return Err(Error::conflict(format!(
-                "the schema of '{path}' has changed since the job began, or what it asks of rows"
+                "the schema or the constraints of '{path}' have changed since the job began"
             )));
         }
         let Some(expected) = expected.get(path.as_str()) else { return Ok(()) };
@@ -403,10 +410,10 @@ impl Staged {
                 Err(Error::conflict(format!("rows of '{path}' were written by key since version {expected}")))
             }
             (false, Some(newest)) => {
-                Err(Error::conflict(format!("'{path}' is at version {newest}, and version {expected} is expected")))
+                Err(Error::conflict(format!("'{path}' is at version {newest}, but version {expected} is expected")))
             }
             (false, None) => {
-                Err(Error::conflict(format!("'{path}' does not exist, and version {expected} is expected")))
+                Err(Error::conflict(format!("'{path}' does not exist, but version {expected} is expected")))
             }
         }
     }

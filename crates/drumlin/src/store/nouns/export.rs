@@ -58,7 +58,7 @@ impl Tree {
             text.clear();
             let bytes = from.read_line(&mut text);
             let context = |e: Error| e.context(format!("line {number}"));
-            if bytes.map_err(|e| context(Error::invalid(format!("not readable as text: {e}"))))? == 0 {
+            if bytes.map_err(|e| context(Error::invalid(format!("it cannot be read as text: {e}"))))? == 0 {
                 break;
             }
             if !text.trim().is_empty() {
@@ -104,14 +104,15 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
     let place = |path: &str| under.map_or_else(|| path.to_owned(), |under| format!("{under}/{path}"));
     let path = match line.remove("path") {
         Some(Value::String(path)) => place(&path),
-        _ => return Err(Error::invalid("expected an object with a text 'path'")),
+        _ => return Err(Error::invalid("expected an object with a string 'path'")),
     };
     check_path(&path)?;
     let payload = match (line.remove("payload"), line.remove("bytes")) {
         (Some(value), None) => Payload::json(&value)?,
-        (None, Some(Value::String(text))) => {
-            Payload::bytes(&from_hex(&text).ok_or_else(|| Error::invalid("'bytes' is not hexadecimal"))?)?
-        }
+        (None, Some(Value::String(text))) => Payload::bytes(
+            &from_hex(&text)
+                .ok_or_else(|| Error::invalid("'bytes' is not hexadecimal; expected pairs of hexadecimal digits"))?,
+        )?,
         _ => return Err(Error::invalid(format!("'{path}': expected either 'payload' or 'bytes' in hexadecimal"))),
     };
     let keep: Vec<(String, Condition)> = match line.remove("keep_while") {
@@ -119,7 +120,9 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
         None => Vec::new(),
     };
     if let Some(unknown) = line.keys().next() {
-        return Err(Error::invalid(format!("'{path}': unknown field '{unknown}'")));
+        return Err(Error::invalid(format!(
+            "'{path}': unknown field '{unknown}'; expected 'path', 'payload' or 'bytes', and 'keep_while'"
+        )));
     }
     Ok((path, payload, keep.into_iter().map(|(path, condition)| (place(&path), condition)).collect()))
 }

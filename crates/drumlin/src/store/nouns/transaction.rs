@@ -133,8 +133,8 @@ impl Drop for Shared {
 /// The error of a change that needs rows in row groups which its own transaction has written by key.
 pub(in crate::store) fn run_again() -> Error {
     Error::conflict(
-        "rows written by key had to be made row groups first: run the transaction again, after those that it wrote itself are \
-         committed",
+        "rows written by key had to become row groups first; commit those that the transaction wrote itself, and run \
+         it again",
     )
 }
 
@@ -245,7 +245,7 @@ impl Transaction {
 
     fn check_writable(&self) -> Result<()> {
         if self.shared.read_only {
-            return Err(Error::invalid("the transaction was begun for reading only"));
+            return Err(Error::invalid("the transaction was begun for reading only; begin one for writing"));
         }
         Ok(())
     }

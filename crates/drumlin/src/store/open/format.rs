@@ -29,7 +29,7 @@ pub(in crate::store) fn format_text(origin: &Origin) -> String {
 /// Checks that the folder is a store that this build can open, and says which; `NotFound` if it is not a store.
 pub(in crate::store) fn read_format(storage: &dyn Storage, uri: &str) -> Result<Origin> {
     let bytes = storage.get(names::FORMAT).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::not_found(format!("{uri} holds no store")),
+        ErrorKind::NotFound => Error::not_found(format!("there is no store at {uri}")),
         _ => e,
     })?;
     let corrupt = || Error::corrupt(format!("{uri}: the file '{}' is damaged", names::FORMAT));
@@ -44,8 +44,11 @@ pub(in crate::store) fn read_format(storage: &dyn Storage, uri: &str) -> Result<
         Ok(FORMAT_VERSION_MIN) if more.is_empty() => Ok(Origin::default()),
         Ok(FORMAT_VERSION) => parse_origin(more).ok_or_else(corrupt),
         _ => {
-            let known = format!("format {FORMAT_VERSION_MIN} and {FORMAT_VERSION}");
-            Err(Error::unsupported(format!("{uri}: store format {version}; this build reads {known}")))
+            let known = format!("formats {FORMAT_VERSION_MIN} and {FORMAT_VERSION}");
+            Err(Error::unsupported(format!(
+                "{uri}: the store has format {version}, and this build reads {known}; open it with the version of \
+                 drumlin that wrote it"
+            )))
         }
     }
 }

@@ -66,7 +66,7 @@ pub(in crate::store) fn join(folder: Folder, options: &Options) -> Result<Option
     let Some(store) = open_in(folder).filter(is_there) else { return Ok(None) };
     if !store.options().same_settings(options) {
         return Err(Error::locked(format!(
-            "{} is open in this process already, with other settings; open it with the same, or close it first",
+            "{} is already open in this process with other settings; open it with the same settings, or close it first",
             store.uri()
         )));
     }
@@ -82,11 +82,12 @@ pub(in crate::store) fn locked_here(folder: Folder, uri: &str, locked: Error) ->
         // One that was closed has no lock: another process has it.
         true if !store.handles().has_lock() => locked,
         true => Error::locked(format!(
-            "{uri} is open for writing by this process, and failed; close it before opening it again"
+            "{uri} is open for writing in this process, but failed; close it before you open it again"
         )),
         // A fork has no lock; the file says who has it.
         false if locked.message().ends_with(&holder) => Error::locked(format!(
-            "{uri} is open for writing by {holder}, of which this one is a fork; close it there, or open it here with mode \"read\""
+            "{uri} is open for writing by {holder}, from which this process was forked; close it there, or open it \
+             here with mode \"read\""
         )),
         false => locked,
     }

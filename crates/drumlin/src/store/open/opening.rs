@@ -61,7 +61,8 @@ impl Store {
         match (has(names::ROOT), has(names::FORMAT)) {
             (true, _) => open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
             (false, true) if options.shared && options.mode != Mode::Read => Err(Error::invalid(format!(
-                "{uri} was made for one process that writes; to share it, make a new store with that option and copy the tables"
+                "{uri} was created for a single writing process; to share it, create a new store with that option and \
+                 copy the tables"
             ))),
             (false, false) if options.shared && options.mode != Mode::Read => {
                 check_foreign(&*disk, uri, options.mode)?;
@@ -190,7 +191,9 @@ pub(in crate::store) fn random_id(env: &Env) -> Result<u128> {
 /// As [`Store::open`].
 pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
     if options.sync != Sync::Commit {
-        return Err(Error::invalid("a store that many processes write makes each commit durable at once"));
+        return Err(Error::invalid(
+            "a store that many processes write makes each commit durable at once; use sync 'commit'",
+        ));
     }
     let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
     let retry = options.retry_micros;
@@ -212,7 +215,7 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
         }
         Err(e) if e.kind() == ErrorKind::NotFound => {
             check_remains(&storage.top()?, names::ROOT, uri)?;
-            return Err(Error::not_found(format!("{uri} holds no store")));
+            return Err(Error::not_found(format!("there is no store at {uri}")));
         }
         other => other?,
     };
@@ -242,8 +245,8 @@ fn check_remains(top: &[String], missing: &str, uri: &str) -> Result<()> {
 
 fn lost(uri: &str, missing: &str, there: &str) -> Error {
     Error::corrupt(format!(
-        "{uri}: '{missing}' is missing, but '{there}' of a store is there; restore '{missing}', or copy what can be read with \
-         `drumlin salvage` to another place"
+        "{uri}: '{missing}' is missing, but there is '{there}' of a store; restore '{missing}', or copy what can be \
+         read with `drumlin salvage` to another place"
     ))
 }
 
@@ -256,7 +259,9 @@ fn check_unused(storage: &dyn Storage, uri: &str) -> Result<()> {
         Some(name) if name == names::LOG => Err(lost(uri, names::ROOT, name)),
         // Another process was first.
         Some(name) if name == names::ROOT => Ok(()),
-        Some(name) => Err(Error::invalid(format!("{uri} is not empty (it has '{name}') and not a store"))),
+        Some(name) => {
+            Err(Error::invalid(format!("{uri} is not empty (it has '{name}') and is not a store; use another place")))
+        }
         None => Ok(()),
     }
 }
@@ -278,7 +283,7 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
         if has(names::LOG) {
             check_log(disk, uri)?;
         }
-        return Err(Error::not_found(format!("{uri} holds no store")));
+        return Err(Error::not_found(format!("there is no store at {uri}")));
     }
     let ours = [names::LOCK, names::LOG, names::PROBE, names::ROOT_LOCK];
     // The one file that makes it a store, half written.
@@ -286,7 +291,10 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
         |name: &str| names::parse_temporary(name).is_some_and(|file| [names::FORMAT, names::ROOT].contains(&file));
     match entries.iter().find(|entry| !ours.contains(&entry.name.as_str()) && !half_made(&entry.name)) {
         None => Ok(()),
-        Some(entry) => Err(Error::invalid(format!("{uri} is not empty (it has '{}') and not a store", entry.name))),
+        Some(entry) => Err(Error::invalid(format!(
+            "{uri} is not empty (it has '{}') and is not a store; use another place",
+            entry.name
+        ))),
     }
 }
 

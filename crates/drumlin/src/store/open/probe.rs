@@ -15,7 +15,7 @@ const RACERS: usize = 16;
 
 fn lies(what: &str) -> Error {
     Error::unsupported(format!(
-        "the bucket is not fit for a store: {what}; conditional writes (If-Match, If-None-Match) are needed"
+        "the bucket is not fit for a store: {what}; it must support conditional writes (If-Match, If-None-Match)"
     ))
 }
 
@@ -25,7 +25,7 @@ pub(in crate::store) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u6
     let nonce = env.entropy.next()?;
     let (raced, absent) = (format!("{}/{nonce:016x}", names::PROBE), format!("{}/{nonce:016x}-none", names::PROBE));
     let outcome = race(storage, env, retry, &raced).and_then(|first| {
-        let kept = |put: Result<Tag>| put.map_err(|e| unfit(e, "a put on the newest condition was refused"));
+        let kept = |put: Result<Tag>| put.map_err(|e| unfit(e, "a write with the current condition was refused"));
         let body = |text: &'static str| [Bytes::from_static(text.as_bytes())];
         let put = |name: &str, parts: &[Bytes], known: &Tag| {
             put_if_match_patiently(&**storage, env, retry, name, parts, Some(known))
@@ -34,8 +34,8 @@ pub(in crate::store) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u6
         if second == first {
             return Err(lies("different content has the same tag"));
         }
-        refused(put(&raced, &body("third"), &first), "a put on a stale condition was accepted")?;
-        refused(put(&absent, &body("none"), &first), "a put on a missing object was accepted")?;
+        refused(put(&raced, &body("third"), &first), "a write with an outdated condition was accepted")?;
+        refused(put(&absent, &body("none"), &first), "a conditional write to a missing object was accepted")?;
         let read = storage
             .get_tagged(&raced, Some(&first))
             .map_err(|e| unfit(e, "a read does not find what was written last"));
@@ -64,7 +64,7 @@ fn unfit(e: Error, what: &str) -> Error {
 fn refused(answer: Result<Tag>, otherwise: &str) -> Result<()> {
     match answer {
         Err(e) if e.kind() == ErrorKind::Conflict => Ok(()),
-        Err(e) => Err(unfit(e, "a put on a stale condition was answered otherwise")),
+        Err(e) => Err(unfit(e, "a write with an outdated condition got an unexpected answer")),
         Ok(_) => Err(lies(otherwise)),
     }
 }
@@ -89,12 +89,12 @@ fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Resu
     }
     let (won, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
     if let Some(Err(e)) = lost.into_iter().find(|lost| lost.as_ref().is_err_and(|e| e.kind() != ErrorKind::Conflict)) {
-        return Err(unfit(e, "a put that others race was answered otherwise"));
+        return Err(unfit(e, "one of several competing writes got an unexpected answer"));
     }
     let mut won: Vec<Tag> = won.into_iter().flatten().collect();
     match (won.pop(), won.len()) {
         (Some(tag), 0) => Ok(tag),
-        (None, _) => Err(lies("none of the racing puts won")),
-        _ => Err(lies("more than one of the racing puts won")),
+        (None, _) => Err(lies("none of several competing writes succeeded")),
+        _ => Err(lies("more than one of several competing writes succeeded")),
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::store) fn folder_of(uri: &str) -> Result<&FilePath> {
         None => uri,
     };
     match path.is_empty() {
-        true => Err(Error::invalid("the path of the store is empty")),
+        true => Err(Error::invalid("the path of the store is empty; give a folder or an address")),
         false => Ok(FilePath::new(path)),
     }
 }

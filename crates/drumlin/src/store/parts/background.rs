@@ -79,7 +79,7 @@ impl Background {
             Ok(left) => {
                 let news = !left.is_empty() && left != state.left;
                 state.left = left;
-                news.then(|| Error::corrupt(format!("left as they are: {}", state.left.join("; "))))
+                news.then(|| Error::corrupt(format!("these were left as they are: {}", state.left.join("; "))))
             }
         };
         state.running = false;

@@ -76,7 +76,7 @@ impl Context {
     /// `Closed` if the store is closed; an error if what lies there now is another history.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::closed(format!("the store {} is closed", self.uri)));
+            return Err(Error::closed(format!("the store {} is closed; open it again", self.uri)));
         }
         self.storage.check()
     }
@@ -90,7 +90,10 @@ impl Context {
     /// `InvalidArgument` if the store is open for reading only.
     pub fn check_writable(&self) -> Result<()> {
         match self.is_read_only() {
-            true => Err(Error::invalid(format!("the store {} is open for reading only", self.uri))),
+            true => Err(Error::invalid(format!(
+                "the store {} is open for reading only; open it for writing to change it",
+                self.uri
+            ))),
             false => Ok(()),
         }
     }

@@ -119,7 +119,7 @@ fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Byt
 /// The result of reading an object that must exist.
 fn needed<T>(name: &str, read: Result<T>) -> Result<T> {
     read.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => Error::corrupt(format!("{name}: is needed, but missing")),
+        ErrorKind::NotFound => Error::corrupt(format!("{name}: the object is missing, but the store needs it")),
         _ => e,
     })
 }
@@ -133,19 +133,26 @@ pub(in crate::store) fn read_index(storage: &dyn Storage, base: &Base) -> Result
     let mut parts = needed(&name, storage.get_ranges(&name, &[0..HEADER_BYTES, base.offset..end]))?;
     let (encoded, header) = (parts.remove(1), parts.remove(0));
     if &header[..8] != MAGIC {
-        return Err(corrupt("does not begin as a catalog snapshot".into()));
+        return Err(corrupt("it does not begin like a catalog snapshot".into()));
     }
     let version = u32::from_le_bytes(header[8..12].try_into().expect("4 bytes"));
     if !(CATALOG_VERSION_MIN..=CATALOG_VERSION).contains(&version) {
         let known = format!("{CATALOG_VERSION_MIN} to {CATALOG_VERSION}");
-        return Err(Error::unsupported(format!("{name}: format {version}; this build reads {known}")));
+        return Err(Error::unsupported(format!(
+            "{name}: it has format {version}, and this build reads formats {known}; open the store with the version of \
+             drumlin that wrote it"
+        )));
     }
     if checksum_at(&encoded, &name, base.offset) != base.checksum {
-        return Err(corrupt(format!("index at offset {}: the checksum does not match", base.offset)));
+        return Err(corrupt(format!("the index at offset {}: the checksum does not match", base.offset)));
     }
     let index = Index::decode(&encoded).map_err(|e| corrupt(e.message().to_owned()))?;
     if index.seq() != base.seq {
-        return Err(corrupt(format!("holds the state at {}", index.seq())));
+        return Err(corrupt(format!(
+            "it has the state of commit {}; expected that of commit {}",
+            index.seq(),
+            base.seq
+        )));
     }
     Ok(index)
 }
@@ -165,7 +172,9 @@ pub(in crate::store) fn read_chunks(storage: &dyn Storage, index: &Index) -> Res
         for ((at, place), bytes) in places.into_iter().zip(needed(name, read)?) {
             if checksum_at(&bytes, name, place.offset) != place.checksum {
                 let offset = place.offset;
-                return Err(Error::corrupt(format!("{name}: chunk at offset {offset}: the checksum does not match")));
+                return Err(Error::corrupt(format!(
+                    "{name}: the chunk at offset {offset}: the checksum does not match"
+                )));
             }
             chunks[at] = bytes;
         }
@@ -223,7 +232,7 @@ pub(in crate::store) fn replay(storage: &dyn Storage, opened: &Opened) -> Result
         let of = state.holds.store;
         // After a loss was accepted, the catalog has the id of before.
         if ![0, store].contains(&of) && parent.is_none() {
-            let what = format!("the catalog is that of store {of:032x}, the log that of store {store:032x}");
+            let what = format!("the catalog belongs to store {of:032x}, but the log belongs to store {store:032x}");
             return Err(Error::other_history(ErrorKind::Corrupt, what));
         }
         state.holds.store = store;
@@ -249,7 +258,11 @@ pub(in crate::store) fn replay(storage: &dyn Storage, opened: &Opened) -> Result
 pub(in crate::store) fn transactions(entry: &Entry) -> Result<Vec<TransactionRecord>> {
     let unknown = entry.features & !FEATURES_KNOWN;
     if unknown != 0 {
-        return Err(Error::unsupported(format!("commit {} needs features {unknown:#x}, unknown here", entry.seq)));
+        return Err(Error::unsupported(format!(
+            "commit {} needs features that this build does not know ({unknown:#x}); open the store with the version of \
+             drumlin that wrote it",
+            entry.seq
+        )));
     }
     TransactionRecord::decode(&entry.payload).map_err(|e| of_entry(entry, e))
 }
@@ -275,7 +288,7 @@ pub(in crate::store) fn apply_entry(state: &mut State, entry: &Entry) -> Result<
         if state.entry != EntryId(0) {
             let (seq, known) = (entry.seq, state.entry.0);
             let what =
-                format!("commit {seq} continues entry {:032x}, and the one before it here is {known:032x}", prev.0);
+                format!("commit {seq} continues entry {:032x}, but the entry before it here is {known:032x}", prev.0);
             return Err(Error::other_history(ErrorKind::Corrupt, format!("{what}; {CLOSED}")));
         }
     }

@@ -212,7 +212,7 @@ impl Triggers {
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
         self.metrics.trigger_calls.add(1);
         let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
-        let Err(error) = said.unwrap_or_else(|_| Err("the callback panicked".to_owned())) else { return };
+        let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) else { return };
         self.metrics.trigger_failures.add(1);
         self.warn.say(WarningKind::TriggerFailed, || {
             format!("trigger '{}' failed for commit {}: {error}", call.trigger, call.seq)

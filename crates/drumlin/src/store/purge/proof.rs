@@ -31,13 +31,13 @@ impl Store {
         })?;
         for (address, rows) in &found.rows {
             let why =
-                format!("{} rows match, which were written or moved while the purge ran; purge again", rows.0.len());
+                format!("{} rows that were written or moved while the purge ran match; purge again", rows.0.len());
             receipt.held.push(Held { what: names::block(address.block), why });
         }
         for block in blocks_with_holes(&state, &BTreeSet::new())? {
             receipt.proof.blocks_with_unused_bytes += 1;
-            let why = "it holds bytes that no row group needs and could not be emptied, or others have emptied it in part \
-                       since; purge again";
+            let why =
+                "it has unused bytes and could not be emptied, or others emptied part of it in between; purge again";
             receipt.held.push(Held { what: names::block(block), why: why.to_owned() });
         }
         self.held(&state, pattern, begun, receipt)?;
@@ -57,19 +57,21 @@ impl Store {
         let last = receipt.commits.last().copied().unwrap_or(0).max(begun.0);
         let leases = state.holds.open.values().any(|hold| matches!(hold.kind, HoldKind::Lease { .. }));
         if self.commits().writable_log()?.base().is_none_or(|base| base.seq.0 < last) {
-            let why = "other processes wrote the catalog at the same time, so it was not cut; purge again";
+            let why = "the log was not cut, because other processes wrote the catalog at the same time; purge again";
             receipt.held.push(Held { what: names::LOG.to_owned(), why: why.to_owned() });
         }
         let failed: BTreeSet<String> = receipt.held.iter().map(|held| held.what.clone()).collect();
         for (block, _) in state.ledger.condemned().filter(|(block, _)| !failed.contains(&names::block(**block))) {
             let why = match leases {
                 true => "a lease keeps it for another process; purge again once it has ended",
-                false => "a reader in this process still has the state before; purge again once it is closed",
+                false => {
+                    "a reader in this process still uses the state before the purge; purge again once it is closed"
+                }
             };
             receipt.held.push(Held { what: names::block(*block), why: why.to_owned() });
         }
         for hold in concerned_holds(state, pattern, Seq(last))? {
-            let why = "what a job reads or has staged may have rows, and it began while the purge ran; purge again";
+            let why = "a job that began while the purge ran may read or have staged such rows; purge again";
             receipt.held.push(Held { what: names::session_folder(hold), why: why.to_owned() });
         }
         for object in self.objects()? {
@@ -84,7 +86,8 @@ impl Store {
                 (Some(session), _) if held(session) => {}
                 (Some(_), Some(block)) if state.ledger.knows(block) => {}
                 (Some(_), _) => {
-                    let why = "no commit refers to it: a process may be about to; purge again once it is closed";
+                    let why = "no commit refers to it, but a process may be about to; purge again once that process \
+                               has closed the store";
                     receipt.held.push(Held { what: object.name, why: why.to_owned() });
                 }
                 (None, _) => {
@@ -92,7 +95,7 @@ impl Store {
                     let of_log = names::parse_log_segment(name).or_else(|| names::parse_log_chunk(name));
                     let old = of_log.or_else(|| names::parse_catalog(name)).is_some_and(|seq| seq.0 <= last);
                     if old && !failed.contains(&object.name) {
-                        let why = "a part of the log or the catalog from before; purge again";
+                        let why = "it is a part of the log or the catalog from before the purge; purge again";
                         receipt.held.push(Held { what: object.name, why: why.to_owned() });
                     }
                 }

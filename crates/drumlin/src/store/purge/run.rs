@@ -33,7 +33,7 @@ use crate::table::{DictionaryValues, FilterOfVersions, Positions, RowGroup, Rows
 
 /// What a purge that failed after its first commit says.
 const BEGUN: &str =
-    "the rows are gone from all versions, but not all of them from storage; the same purge, done again, goes on";
+    "the rows were removed from all versions, but not completely from storage; run the same purge again to continue";
 
 /// How often row groups that others have made in between are looked at before a purge gives up.
 const ROUNDS_MAX: usize = 32;
@@ -193,7 +193,7 @@ impl Store {
                 Err(e) => return Err(e),
             }
         }
-        Err(Error::conflict("the tables change faster than their rows can be looked at; nothing was erased"))
+        Err(Error::conflict("the tables change faster than their rows can be examined; nothing was erased"))
     }
 
     /// Commits effects that are made in the commit's turn; returns its number.
@@ -245,7 +245,7 @@ impl Store {
                 return Ok(());
             }
         }
-        Err(Error::conflict("row groups are changed by others faster than they can be written again; purge again"))
+        Err(Error::conflict("others change row groups faster than they can be rewritten; purge again"))
     }
 
     /// Adds the row groups whose dictionaries have values of erased rows, although no row of them has those. Returns the texts
@@ -410,7 +410,7 @@ fn named(state: &State, pattern: &Pattern, filter: &Filter) -> Result<Family> {
         }
     }
     Err(nowhere.unwrap_or_else(|| {
-        Error::not_found(format!("no table matches '{pattern}', in the tree, the trash or a snapshot"))
+        Error::not_found(format!("no table in the tree, the trash or a snapshot matches '{pattern}'"))
     }))
 }
 
@@ -433,7 +433,7 @@ fn erasing(
         let new = |group: &&Arc<RowGroup>| !found.judged.contains(&group.address) && !is_newer(group, next);
         if table.groups.iter().any(|group| new(&group)) {
             return Err(Error::conflict(format!(
-                "'{}' has row groups that were not looked at",
+                "'{}' has row groups that were not examined",
                 place_of(now, table.id)
             )));
         }
@@ -512,7 +512,7 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
             let table = table?;
             if is_adopted(&table) && !family.contains_key(&table.id) {
                 let why =
-                    "like one of these tables it was copied from another store, where they may have had rows in common";
+                    "it was copied from another store, as one of these tables was, so they may have rows in common";
                 plan.not_covered.push((place_of(state, table.id), why.to_owned()));
             }
         }

@@ -51,7 +51,7 @@ impl Dataset {
     pub fn aggregate(&self, asked: &GroupBy, options: &ScanOptions) -> Result<RecordBatch> {
         if options.limit.is_some() || options.tail.is_some() || options.offset > 0 || options.columns.is_some() {
             return Err(Error::invalid(
-                "aggregates are of all rows that a filter keeps: give no columns, limit, offset or tail",
+                "aggregates use all rows that the filter keeps; leave out columns, limit, offset and tail",
             ));
         }
         let values = asked.aggregates.iter().filter_map(|aggregate| aggregate.of.as_deref());
@@ -79,7 +79,9 @@ impl Dataset {
             }
         }
         let what = if shares > most && most > 1 { "the groups" } else { "the values of one group" };
-        Err(Error::invalid(format!("{what} take more memory than the store may use (`memory_bytes`)")))
+        Err(Error::invalid(format!(
+            "{what} take more memory than the store may use (`memory_bytes`); raise it, or filter the rows"
+        )))
     }
 
     /// The result, computed in `shares` shares.

@@ -147,7 +147,8 @@ impl Dataset {
         if !options.path_columns.is_empty() && options.path_columns.len() != variable {
             let given = options.path_columns.len();
             return Err(Error::invalid(format!(
-                "path_columns has {given} names, and the pattern '{pattern}' {variable} parts that are no plain names; give one for each"
+                "path_columns has {given} names, but the pattern '{pattern}' has {variable} wildcard parts; give one \
+                 name for each"
             )));
         }
         let reads = |state: &State| {
@@ -189,7 +190,7 @@ impl Dataset {
             let holder = schemas.iter().position(|schema| schema.index_of(name).is_ok());
             if let Some(holder) = holder.map(|at| tables[at].handle.path()) {
                 return Err(Error::invalid(format!(
-                    "path_columns has '{name}', which is a column of '{holder}' already; choose another name"
+                    "path_columns has '{name}', which is already a column of '{holder}'; choose another name"
                 )));
             }
             if path_columns[..at].contains(name) {
@@ -233,7 +234,7 @@ impl Dataset {
         };
         match bad {
             Some(told) => Err(Error::schema_mismatch(format!(
-                "{told}; ask for other columns by name (`columns`), or read these tables apart"
+                "{told}; select other columns by name (`columns`), or read these tables separately"
             ))),
             None => Ok(()),
         }
@@ -356,7 +357,7 @@ impl Dataset {
     pub fn describe(&self) -> Result<Vec<u8>> {
         if let Place::Transaction(_) = self.inner.place {
             return Err(Error::invalid(
-                "what a transaction sees is known to itself alone; commit it, and scan the store",
+                "other processes cannot see the data of a transaction; commit it, and scan the store",
             ));
         }
         let table = |Member { handle, view, names }: &Member| {
@@ -377,7 +378,8 @@ impl Dataset {
     /// # Errors
     /// `Corrupt` if `described` is no description; `SnapshotExpired` if a version that it has is gone.
     pub fn described(store: &Store, described: &[u8]) -> Result<Self> {
-        let corrupt = || Error::corrupt("this is no description of a data set, or one of a later version of drumlin");
+        let corrupt =
+            || Error::corrupt("this is not a description of a data set, or it was made by a later version of drumlin");
         let (DESCRIPTION_VERSION, described) =
             described.split_first().map(|(v, rest)| (*v, rest)).ok_or_else(corrupt)?
         else {
@@ -391,7 +393,7 @@ impl Dataset {
                 if names.len() != described.path_columns.len() {
                     return Err(corrupt());
                 }
-                let gone = || Error::snapshot_expired(format!("the table that was at '{path}' is gone"));
+                let gone = || Error::snapshot_expired(format!("the table at '{path}' no longer exists"));
                 let view = found(store, path.as_str(), state.table(*id)?.ok_or_else(gone), point, &state, &pin)?;
                 tables.push(Member {
                     handle: table_of(&Place::Store(store.clone()), path),
@@ -529,7 +531,8 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
     };
     if !pattern.is_of_path() {
         return Err(Error::invalid(format!(
-            "the pattern '{pattern}' has a condition on nodes, of which snapshot '{name}' knows nothing"
+            "the pattern '{pattern}' has a condition on nodes, which snapshot '{name}' does not contain; use \
+             conditions on names"
         )));
     }
     let snapshot = state.snapshots.get(name);

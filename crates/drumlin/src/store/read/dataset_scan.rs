@@ -66,7 +66,7 @@ impl DatasetScan {
     pub(in crate::store) fn new(dataset: Dataset, options: &ScanOptions) -> Result<Self> {
         if options.tail.is_some() || options.offset > 0 {
             return Err(crate::base::Error::invalid(
-                "tail and offset are for one table: rows of a data set are not numbered",
+                "tail and offset need a single table, because the rows of a data set are not numbered",
             ));
         }
         // Who reads no rows looks at the schema.

@@ -119,7 +119,7 @@ impl Table {
         match (&self.place, waiting) {
             (_, None) | (Place::Transaction(_), Some((_, InMemory::Numbered))) => Ok(diff),
             (Place::Transaction(_), Some((_, InMemory::All))) => {
-                Err(Error::conflict("rows written by key are not in row groups yet: checkpoint the store first"))
+                Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"))
             }
             (Place::Store(store), Some((table, which))) => {
                 store.with_rows_in_groups(&[table].into(), which, |state, pin| Ok(compare(state, pin)?.0))
@@ -138,7 +138,7 @@ impl Table {
         let path = Path::new(self.path())?;
         let [(table, first), (other, last)] = [resolve(state, &path, since)?, resolve(state, &path, until)?];
         if table.id != other.id {
-            return Err(Error::invalid(format!("'{path}' holds another table by now than the snapshot does")));
+            return Err(Error::invalid(format!("the table at '{path}' is not the one that the snapshot has")));
         }
         let unnumbered = (first.since || last.since) && table.active().is_some();
         let rests = unnumbered || [first, last].iter().any(|at| table.rests_on_parts(at.version));
@@ -155,7 +155,7 @@ impl Diff {
         let (table, last) = (&view.table, view.read_point.version);
         let between: Vec<Version> = match options.each_version {
             true if first > last => {
-                return Err(Error::invalid(format!("version {first} is later than {last}: give them in order")));
+                return Err(Error::invalid(format!("version {first} is later than {last}; give them in order")));
             }
             true => table.versions.iter().map(|record| record.version).filter(|v| first < *v && *v < last).collect(),
             false => Vec::new(),
@@ -171,7 +171,9 @@ impl Diff {
         };
         let width = read.len();
         if let Some(taken) = read.iter().find(|name| [CHANGE, VERSION].contains(&name.as_str())) {
-            return Err(Error::invalid(format!("'{path}' has a column '{taken}', as the difference has: give others")));
+            return Err(Error::invalid(format!(
+                "'{path}' has a column '{taken}', a name that the difference uses itself; select other columns"
+            )));
         }
         // Rows before and after the key was renamed have none in common.
         let orders = versions.iter().map(|version| table.order_of(*version)).collect::<Result<Vec<_>>>()?;
@@ -180,7 +182,7 @@ impl Diff {
         read.extend(key.iter().filter(|name| !read.contains(name)).cloned().collect::<Vec<_>>());
         if let Some(apart) = union.apart.iter().find(|apart| read.contains(&apart.name)) {
             let told = apart.told(&schemas, |at| format!("in version {}", versions[at]));
-            return Err(Error::schema_mismatch(format!("'{path}': {told}; give other columns")));
+            return Err(Error::schema_mismatch(format!("'{path}': {told}; select other columns")));
         }
         let places = read.iter().map(|name| find_column(whole, name)).collect::<Result<Vec<_>>>()?;
         let shown = Arc::new(whole.project(&places)?);

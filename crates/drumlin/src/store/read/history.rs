@@ -35,9 +35,7 @@ impl Store {
     pub fn with_message(&self, message: &str) -> Result<Store> {
         if message.len() > MESSAGE_BYTES_MAX {
             let bytes = message.len();
-            return Err(Error::invalid(format!(
-                "a message of {bytes} bytes; at most {MESSAGE_BYTES_MAX} are possible"
-            )));
+            return Err(Error::invalid(format!("the message has {bytes} bytes; expected at most {MESSAGE_BYTES_MAX}")));
         }
         Ok(self.saying(Some(message).filter(|message| !message.is_empty())))
     }

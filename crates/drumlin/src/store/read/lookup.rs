@@ -40,7 +40,9 @@ pub struct TableView {
 impl TableView {
     pub(in crate::store) fn new(place: Place, view: View, renew: Option<Renew>, path: &str) -> Result<Self> {
         if !view.table.spec.keyed {
-            return Err(Error::invalid(format!("'{path}' has no key; make the table with one to look rows up by it")));
+            return Err(Error::invalid(format!(
+                "'{path}' has no key; create the table with one to look up rows by it"
+            )));
         }
         let codec = view.table.codec_of(&view.schema()?, view.order()?)?;
         Ok(Self { place, view, renew, codec, path: Path::new(path)? })

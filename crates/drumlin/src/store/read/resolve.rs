@@ -25,7 +25,7 @@ pub enum AsOf {
 /// The table at `path`, or `NotFound` with a hint.
 pub(in crate::store) fn table_at(state: &State, path: &Path) -> Result<Arc<Table>> {
     state.table_at(path)?.ok_or_else(|| {
-        let node = if state.tree.get(path.as_str()).is_some() { "; the node is there, but holds none" } else { "" };
+        let node = if state.tree.get(path.as_str()).is_some() { "; there is a node, but it has no table" } else { "" };
         Error::not_found(format!("no table at '{path}'{node}"))
     })
 }
@@ -54,13 +54,13 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
             // A day, maybe with a time: 2024-01-02 03:04, 20240102.
             let day: String = name.chars().take(10).filter(|c| *c != '-' && *c != '/').collect();
             let is_day = day.len() >= 8 && day.bytes().take(8).all(|c| c.is_ascii_digit());
-            let hint = if is_day { "; a time is given as a datetime, not as a text" } else { "" };
+            let hint = if is_day { "; give a time as a datetime, not as a string" } else { "" };
             Error::not_found(format!("snapshot '{name}' does not exist{hint}"))
         };
         let snapshot = state.snapshots.get(name).ok_or_else(missing)?;
-        let absent = || Error::not_found(format!("snapshot '{name}' holds no table at '{path}'"));
+        let absent = || Error::not_found(format!("snapshot '{name}' has no table at '{path}'"));
         let (id, version) = state.held_at(snapshot, path).ok_or_else(absent)?;
-        let gone = || Error::corrupt(format!("snapshot '{name}' holds table {id}, which is gone"));
+        let gone = || Error::corrupt(format!("snapshot '{name}' has table {id}, which does not exist"));
         return Ok((state.table(id)?.ok_or_else(gone)?, numbered(state, version)));
     }
     let table = &table_at(state, path)?;

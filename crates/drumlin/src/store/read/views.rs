@@ -46,7 +46,7 @@ impl Store {
             store.refresh()?;
             let found = store.find_again(view)?;
             match Arc::ptr_eq(&found.table, &view.table) || found.table == view.table {
-                true => Err(Error::corrupt("a block is missing that was never released")),
+                true => Err(Error::corrupt("a block that is still needed is missing")),
                 false => Ok(found),
             }
         }))

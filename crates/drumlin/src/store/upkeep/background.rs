@@ -39,7 +39,7 @@ impl Store {
         let retry_at = self.commits().log().bytes() + self.options().checkpoint_log_bytes;
         let open = self.context().check_open().is_ok();
         if let Some(failed) = self.upkeep().background().end(done, open, retry_at) {
-            let say = || format!("{}: an automatic checkpoint: {failed}", self.uri());
+            let say = || format!("{}: an automatic checkpoint failed: {failed}", self.uri());
             self.env().warn.say(WarningKind::CheckpointFailed, say);
         }
     }

@@ -169,7 +169,7 @@ impl Store {
         if let Some((what, why)) = report.failures.first() {
             let failures = report.failures.len();
             env.warn.say(WarningKind::ReclaimIncomplete, || {
-                format!("{}: {failures} deletions of a reclaim failed, the first: {what}: {why}", self.uri())
+                format!("{}: {failures} deletions of a reclaim failed; the first was {what}: {why}", self.uri())
             });
         }
         Ok(report)

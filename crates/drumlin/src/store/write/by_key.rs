@@ -66,7 +66,7 @@ impl Store {
         let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
         let places = places.map_err(|e| of_table(path, e))?;
         let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect();
-        refuse(codec, keys, &present, &format!("'{path}' has rows with"))
+        refuse(codec, keys, &present, &format!("'{path}' already has rows with"))
     }
 
     /// Searches the newest rows of `table`, a table of `state`.

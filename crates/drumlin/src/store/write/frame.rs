@@ -143,7 +143,7 @@ pub(in crate::store) fn create_table(
     check_sort(&options.sort, &schema.0)?;
     Ok(move |state: &State| {
         if state.table_id_at(&path).is_some() {
-            return Err(Error::already_exists(format!("'{path}' holds a table")));
+            return Err(Error::already_exists(format!("'{path}' already holds a table")));
         }
         let table = state.next_table();
         let change = TableChange { schema: Some(schema.clone()), ..TableChange::new(VersionKind::Create) };

@@ -150,7 +150,8 @@ impl Place {
             Place::Transaction(transaction) => {
                 if let OnItemError::Collect(_) = on_error {
                     return Err(Error::invalid(
-                        "a transaction is done as a whole; answers for single tables are for a store",
+                        "a transaction succeeds or fails as a whole, so it has no errors for single tables; use the \
+                         store",
                     ));
                 }
                 let places = frames.len();
@@ -201,7 +202,9 @@ impl Store {
         let mut written = tables.into_iter().peekable();
         let answer = |at: usize| match written.next_if(|table| table.at == at) {
             Some(table) => self.newest_info(&after, &table.path),
-            None => Err(collected.remove(&at).unwrap_or_else(|| Error::closed("the frame has no result"))),
+            None => Err(collected
+                .remove(&at)
+                .unwrap_or_else(|| Error::closed("the write of the frame ended without a result"))),
         };
         Ok((0..places).map(answer).collect())
     }
@@ -523,9 +526,14 @@ fn distinct<'a>(frames: Vec<(String, Frame<'a>)>, on_error: &mut OnItemError) ->
 fn check_own_sort(path: &Path, own: Option<Vec<String>>, asked: &Option<Vec<String>>) -> Result<Vec<String>> {
     match (own, asked) {
         (Some(own), Some(asked)) if own != *asked => {
-            let own = if own.is_empty() { "has no sort order".to_owned() } else { format!("is sorted by {own:?}") };
+            let own = if own.is_empty() {
+                "has no sort order".to_owned()
+            } else {
+                format!("is sorted by '{}'", own.join("', '"))
+            };
+            let asked = asked.join("', '");
             Err(Error::invalid(format!(
-                "'{path}' {own}, {asked:?} was requested; a table keeps the order it was made with"
+                "'{path}' {own}, but '{asked}' was requested; a table keeps the order that it was created with"
             )))
         }
         (Some(own), _) => Ok(own),
@@ -560,9 +568,9 @@ fn effects(
             TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
         let table = match existing {
             Some(table) if table.order() != sort || table.spec.keyed != *keyed => {
-                return Err(Error::conflict(format!("'{path}' was created again with another order or key")));
+                return Err(Error::conflict(format!("'{path}' was created again with another sort order or key")));
             }
-            None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped in between"))),
+            None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped during the call"))),
             Some(table) => table.id,
             None => {
                 let table = next_table;
@@ -576,7 +584,7 @@ fn effects(
             change.kill = Kill::All;
             let known = existing.and_then(|table| table.schema());
             if !known.is_none_or(|known| known.same_constraints(schema)) {
-                return Err(Error::conflict(format!("what '{path}' asks of rows changed during the call")));
+                return Err(Error::conflict(format!("the constraints of '{path}' changed during the call")));
             }
             let differs = known.is_none_or(|known| known != schema);
             change.schema = differs.then(|| schema.clone());

@@ -137,8 +137,8 @@ impl Store {
         let sort = table.order().to_vec();
         if sort.is_empty() && filter.is_none() {
             return Err(Error::invalid(format!(
-                "'{path}' has no sort order, so there is no range to replace; make the table with one, or say which rows \
-                 with a filter"
+                "'{path}' has no sort order, so there is no range to replace; create the table with one, or give a \
+                 filter"
             )));
         }
         let own = table.schema().expect("every table has a version").clone();
@@ -247,7 +247,7 @@ impl Store {
         let left: Vec<usize> = (0..keys.len()).filter(is_left).collect();
         match planted(Bug::ReplaceBesideKeys) {
             true => Ok(()),
-            false => refuse(&codec, keys, &left, &format!("'{path}' has rows that are not replaced with")),
+            false => refuse(&codec, keys, &left, &format!("'{path}' has rows that would not be replaced, with")),
         }
     }
 }

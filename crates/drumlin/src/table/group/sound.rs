@@ -14,20 +14,24 @@ impl RowGroup {
         let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
         let covered = self.runs.iter().try_fold(0_u32, |rows, run| rows.checked_add(run.rows));
         if self.rows == 0 || self.rows > ROWS_MAX || covered != Some(self.rows) {
-            return bad(&format!("runs over {covered:?} of {} rows, at most {ROWS_MAX}", self.rows));
+            return bad(&format!(
+                "its runs cover {} rows; expected {}, which is at most {ROWS_MAX}",
+                covered.unwrap_or(u32::MAX),
+                self.rows
+            ));
         }
         if self.schema as usize >= schemas {
-            return bad("a schema that the table does not have");
+            return bad("it has a schema that the table does not have");
         }
         if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
-            return bad("deletes a row past its end");
+            return bad("it deletes a row past its end");
         }
         let end = |address: &Address| {
             let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes))?;
             address.offset.checked_add(bytes)
         };
         if self.addresses().any(|address| end(address).is_none_or(|end| end > BLOCK_END_MAX)) {
-            return bad("an address past the end of any block");
+            return bad("it has an address past the end of any block");
         }
         self.check_layers(schemas)
     }
@@ -37,22 +41,25 @@ impl RowGroup {
         let Some(patched) = self.patched.as_deref() else { return Ok(()) };
         let bad = |what: &str| Err(Error::corrupt(format!("row group {}: {what}", self.id.0)));
         if patched.below.is_empty() || patched.below.len() > PATCHES_MAX {
-            return bad(&format!("{} layers below a patch, at most {PATCHES_MAX}", patched.below.len()));
+            return bad(&format!(
+                "there are {} layers below a patch; expected 1 to {PATCHES_MAX}",
+                patched.below.len()
+            ));
         }
         for (at, layer) in self.layers().enumerate() {
             if layer.schema as usize >= schemas {
-                return bad("a layer of a schema that the table does not have");
+                return bad("a layer has a schema that the table does not have");
             }
             let ascending = |columns: &[u32]| columns.windows(2).all(|pair| pair[0] < pair[1]);
             if layer.columns.is_some_and(|columns| columns.is_empty() || !ascending(columns)) {
-                return bad("a patch without columns, or with one twice");
+                return bad("a patch has no columns, or has one twice");
             }
             if self.addresses().take(at).any(|other| other == layer.address) {
-                return bad("two layers at one address");
+                return bad("two layers have the same address");
             }
         }
         match patched.dead_bytes > self.bytes() {
-            true => bad("more bytes that are not read than there are"),
+            true => bad("it counts more unread bytes than it has"),
             false => Ok(()),
         }
     }
@@ -65,7 +72,7 @@ impl RowGroup {
         };
         match self.patched.is_none() || self.layers().all(within) {
             true => Ok(()),
-            false => Err(Error::corrupt(format!("row group {}: a patch of columns that do not exist", self.id.0))),
+            false => Err(Error::corrupt(format!("row group {}: a patch has columns that do not exist", self.id.0))),
         }
     }
 }

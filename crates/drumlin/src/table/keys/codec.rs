@@ -81,7 +81,7 @@ impl TableCodec {
             .iter()
             .map(|field| {
                 batch.schema().index_of(field.name()).map_err(|_| {
-                    Error::invalid(format!("the key column '{}' is missing among those given", field.name()))
+                    Error::invalid(format!("the key column '{}' is missing from the given columns", field.name()))
                 })
             })
             .collect::<Result<_>>()?;

@@ -34,8 +34,10 @@ impl GroupKeys {
             let schema = codec.key_schema();
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
             let columns = reader.decode(schema, &columns, Form::Exact)?;
-            let keys =
-                codec.keys.encode(&columns).map_err(|e| Error::corrupt(format!("a stored key: {}", e.message())))?;
+            let keys = codec
+                .keys
+                .encode(&columns)
+                .map_err(|e| Error::corrupt(format!("a stored key is damaged: {}", e.message())))?;
             let keys = Self::new(&keys, codec.keys.is_word());
             let bytes = keys.memory_bytes();
             Ok((keys, bytes))
@@ -144,7 +146,9 @@ pub(in crate::table) fn candidates(
 ) -> Result<Range<usize>> {
     let bounds = reader.group.bounds.get_or_try(|| {
         let name = codec.key_schema().field(0).name();
-        let column = reader.column(name).ok_or_else(|| Error::corrupt(format!("a row group without '{name}'")))?;
+        let column = reader
+            .column(name)
+            .ok_or_else(|| Error::corrupt(format!("a row group does not have the column '{name}'")))?;
         let low = column.stats.min.as_ref().and_then(|min| codec.keys.lower(min));
         let high = column.stats.max.as_ref().and_then(|max| codec.keys.upper(max));
         Ok(KeyBounds::new(low.as_deref(), high.as_deref(), codec.keys.is_word()))

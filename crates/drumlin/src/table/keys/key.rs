@@ -10,7 +10,7 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, Int64Type, Schema, UInt64Type};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::memtable::{KEY_BYTES_MAX, Key, Keys};
 use crate::segment::Stat;
 use crate::table::order::sort_columns::{SORTABLE, check_order};
@@ -62,8 +62,10 @@ pub fn check_key(key: &[String], schema: &Schema) -> Result<()> {
         if let Ok(field) = schema.field_with_name(name)
             && cell(field.data_type()).is_none()
         {
-            let what = field.data_type();
-            return Err(Error::invalid(format!("column '{name}' of type {what} cannot be in a key; {SORTABLE} can")));
+            let what = TypeName(field.data_type());
+            return Err(Error::invalid(format!(
+                "column '{name}' of type {what} cannot be in a key; expected {SORTABLE}"
+            )));
         }
     }
     check_order(key, schema, "key column")
@@ -73,7 +75,9 @@ impl KeyCodec {
     /// For the columns of `schema` called `key`, which must have passed [`check_key`].
     pub fn new(schema: &Schema, key: &[String]) -> Result<Self> {
         let column = |name: &String| {
-            let field = schema.field_with_name(name).map_err(|_| Error::invalid(format!("no key column '{name}'")))?;
+            let field = schema
+                .field_with_name(name)
+                .map_err(|_| Error::invalid(format!("key column '{name}' does not exist")))?;
             let data_type = field.data_type().clone();
             let cell = cell(&data_type).ok_or_else(|| Error::invalid(format!("column '{name}' cannot be in a key")))?;
             Ok(KeyColumn { name: name.clone(), data_type, cell })
@@ -83,7 +87,7 @@ impl KeyCodec {
 
     /// Fails if a column has a type that could not be decoded again.
     pub(in crate::table) fn check(&self) -> Result<()> {
-        let refused = |e: Error| Error::invalid("a key of these types is not possible").with_source(e);
+        let refused = |e: Error| Error::invalid("columns of these types cannot be a key").with_source(e);
         self.decode(std::iter::empty()).map(drop).map_err(refused)
     }
 
@@ -121,7 +125,7 @@ impl KeyCodec {
             cells.iter().for_each(|cell| cell.write(row, &mut key));
             if key.len() > KEY_BYTES_MAX {
                 let bytes = key.len();
-                return Err(Error::invalid(format!("a key takes {bytes} bytes; at most {KEY_BYTES_MAX} are possible")));
+                return Err(Error::invalid(format!("a key takes {bytes} bytes; expected at most {KEY_BYTES_MAX}")));
             }
             keys.push(&key);
         }
@@ -506,7 +510,7 @@ mod tests {
     fn nulls_floats_and_long_keys_are_refused() {
         let schema = Schema::new(vec![Field::new("f", DataType::Float64, true), Field::new("s", DataType::Utf8, true)]);
         let error = check_key(&["f".into()], &schema).unwrap_err();
-        assert!(error.message().contains("'f' of type Float64 cannot be in a key"), "{error}");
+        assert!(error.message().contains("'f' of type double cannot be in a key"), "{error}");
         let codec = KeyCodec::new(&schema, &["s".into()]).unwrap();
         let keys = |values: Vec<Option<&str>>| codec.encode(&[Arc::new(StringArray::from(values)) as ArrayRef]);
         assert!(keys(vec![Some("a"), None]).unwrap_err().message().contains("'s' takes no nulls; the data has 1"));

@@ -111,13 +111,13 @@ fn from_ipc(bytes: &Bytes, schema: &SchemaRef) -> Result<Option<RecordBatch>> {
             schema.fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect::<Vec<_>>()
         };
         if types(&batch.schema()) != types(schema) {
-            return Err(Error::corrupt("rows of another schema than the table's"));
+            return Err(Error::corrupt("the rows have another schema than the table"));
         }
         Ok(RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?)
     };
     // Arrow panics on streams that are well-formed but make no sense.
     let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
-    let read = read.unwrap_or_else(|_| Err(Error::corrupt("an Arrow stream that makes no sense")));
+    let read = read.unwrap_or_else(|_| Err(Error::corrupt("the Arrow stream is damaged")));
     read.map(Some).map_err(|e| Error::corrupt(format!("rows in a commit: {}", e.message())))
 }
 

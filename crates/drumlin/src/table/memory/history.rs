@@ -122,10 +122,10 @@ pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Ite
 
 /// Reads a history back into a memtable, whose commits are numbered from 1 by their times.
 pub fn read_history(reader: &BlockReader, pool: &Pool, table: &Table, history: &History) -> Result<Arc<MemRows>> {
-    let Some((first, _)) = history.groups.first() else { return Err(Error::corrupt("a history without rows")) };
+    let Some((first, _)) = history.groups.first() else { return Err(Error::corrupt("a history has no rows")) };
     reader.derived(first, || {
         if !table.spec.keyed {
-            return Err(Error::corrupt("a history of a table without a key"));
+            return Err(Error::corrupt("a table without a key has a history"));
         }
         let schema = &table.schemas[history.schema as usize];
         let codec = table.codec_of(&schema.0, schema.order(&table.spec))?;
@@ -147,7 +147,7 @@ pub(in crate::table) fn decode_group(
     let directory = reader.directory(address)?;
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
     if directory.columns.len() != columns.len() || directory.rows != rows {
-        return Err(Error::corrupt(format!("block {}: the directory does not fit its history", address.block)));
+        return Err(Error::corrupt(format!("block {}: the directory does not match its history", address.block)));
     }
     let segments = reader.segments(address, &directory, &columns)?;
     let arrays = segments
@@ -155,7 +155,7 @@ pub(in crate::table) fn decode_group(
         .zip(schema.fields())
         .map(|(bytes, field)| decode(bytes, rows as usize, field.data_type(), Form::Exact))
         .collect::<Result<Vec<_>>>()?;
-    RecordBatch::try_new(schema.clone(), arrays).map_err(|e| Error::corrupt(format!("a history: {e}")))
+    RecordBatch::try_new(schema.clone(), arrays).map_err(|e| Error::corrupt(format!("a history is damaged: {e}")))
 }
 
 fn into_memory(
@@ -174,14 +174,14 @@ fn into_memory(
         let times = batch.column(width).as_primitive::<Int64Type>();
         let kinds = batch.column(width + 1).as_primitive::<UInt8Type>();
         if times.null_count() + kinds.null_count() > 0 {
-            return Err(Error::corrupt("a history with a record of no time or kind"));
+            return Err(Error::corrupt("a record of a history has no time or no kind"));
         }
         for (row, (time, kind)) in times.values().iter().zip(kinds.values()).enumerate() {
             let places = by_time.entry(*time).or_insert_with(|| vec![Default::default(); batches.len()]);
             match *kind {
                 ROW | AS_VERSION => places[at].0.push(row as u32),
                 DELETE => places[at].1.push(row as u32),
-                other => return Err(Error::corrupt(format!("a history with a record of kind {other}"))),
+                other => return Err(Error::corrupt(format!("a record of a history has the unknown kind {other}"))),
             }
         }
         let rows = batch.project(&(0..width).collect::<Vec<_>>())?;
@@ -197,7 +197,7 @@ fn into_memory(
             }
             if !puts.is_empty() {
                 let batch = RecordBatch::try_new(codec.schema().clone(), take(puts)?.columns().to_vec())
-                    .map_err(|e| Error::corrupt(format!("a history: {e}")))?;
+                    .map_err(|e| Error::corrupt(format!("a history is damaged: {e}")))?;
                 let (keys, bytes) = codec.encode(&batch)?;
                 rows.memtable.insert(&keys, Some(&bytes), Seq(rank))?;
             }
@@ -227,7 +227,7 @@ fn with_rows_of_version(
     let (keys, key_columns) = codec.keys_of(&take_batch(&rows, open.iter().copied())?)?;
     let found = searcher.get_many(&keys, &key_columns, None)?;
     if found.found.false_count() > 0 {
-        return Err(Error::corrupt("a history whose version lacks a row of it"));
+        return Err(Error::corrupt("a history refers to a row that its version does not have"));
     }
     // The place of each row: in the history, or among those found.
     let mut places: Vec<(usize, usize)> = (0..rows.num_rows()).map(|row| (0, row)).collect();

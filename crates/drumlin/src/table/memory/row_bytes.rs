@@ -18,7 +18,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::memtable::RowBytes;
 
 /// How a column's values become bytes.
@@ -92,7 +92,8 @@ impl RowCodec {
         let encoded = self.encode(1, &nulls)?;
         for (at, (data_type, _)) in self.columns.iter().enumerate() {
             self.decode(&encoded, &[at]).map_err(|e| {
-                Error::invalid(format!("a table with a key cannot have a column of type {data_type}")).with_source(e)
+                Error::invalid(format!("a table with a key cannot have a column of type {}", TypeName(data_type)))
+                    .with_source(e)
             })?;
         }
         Ok(())
@@ -149,8 +150,8 @@ impl RowCodec {
                     let other = others[index].as_ref().expect("made for each");
                     for row in 0..rows {
                         let value = other.get(row);
-                        let length =
-                            u32::try_from(value.len()).map_err(|_| Error::invalid("a value of 4 GiB or more"))?;
+                        let length = u32::try_from(value.len())
+                            .map_err(|_| Error::invalid("a value of 4 GiB or more cannot be stored; split it"))?;
                         let at = starts[row] + self.lengths + 4 * nth;
                         out[at..at + 4].copy_from_slice(&length.to_le_bytes());
                         out[fill[row]..fill[row] + value.len()].copy_from_slice(value);
@@ -237,7 +238,9 @@ impl RowCodec {
         for value in values.clone() {
             end += value.len();
             let offset = O::from_usize(end);
-            offsets.push(offset.ok_or_else(|| Error::invalid("2 GiB or more in a column of strings or binary"))?);
+            offsets.push(offset.ok_or_else(|| {
+                Error::invalid("a column of strings or binary takes 2 GiB or more; use fewer rows at a time")
+            })?);
         }
         let mut bytes = Vec::with_capacity(end);
         values.for_each(|value| bytes.extend_from_slice(value));

@@ -29,7 +29,7 @@ impl Table {
     /// How rows of the newest version's schema are encoded. `InvalidArgument` if the table has no key.
     pub fn codec(&self) -> Result<Arc<TableCodec>> {
         let Some(key) = self.key() else {
-            return Err(Error::invalid("the table has no key; make it with one, or use append, update and delete"));
+            return Err(Error::invalid("the table has no key; create it with one, or use append, update and delete"));
         };
         let schema = self.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         self.codec_of(&schema.0, key)
@@ -60,7 +60,10 @@ impl Table {
     pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<Table> {
         let mut next = self.clone();
         if version != self.next_version() {
-            return Err(Error::conflict(format!("rows for version {version}, expected {}", self.next_version())));
+            return Err(Error::conflict(format!(
+                "the rows are for version {version}; expected version {}",
+                self.next_version()
+            )));
         }
         if next.active().is_none() {
             let schema = self.newest().map_or(0, |newest| newest.schema);
@@ -79,7 +82,7 @@ impl Table {
     /// Numbers a version for the rows written since the last one.
     pub fn freeze(&self, seq: Seq, time: Timestamp) -> Result<Table> {
         let (Some(_), Some(newest)) = (self.active(), self.newest()) else {
-            return Err(Error::conflict("no rows were written since the newest version"));
+            return Err(Error::conflict("no rows were written after the newest version"));
         };
         let mut next = self.clone();
         let version = Version(next.next_version);
@@ -188,7 +191,7 @@ impl Table {
     pub(in crate::table) fn check_parts(&self) -> Result<()> {
         let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));
         if !self.spec.keyed && !self.parts.is_empty() {
-            return bad("has rows by key, but no key");
+            return bad("it has rows by key, but no key");
         }
         if self.parts.windows(2).any(|pair| pair[0].version >= pair[1].version || !pair[0].frozen) {
             return bad("row writes are out of order");
@@ -196,7 +199,7 @@ impl Table {
         for part in &self.parts {
             let next = part.version.0 == self.next_version;
             if part.version.0 > self.next_version || next == part.frozen || part.schema as usize >= self.schemas.len() {
-                return bad("row writes of an impossible version or schema");
+                return bad("row writes have an impossible version or schema");
             }
         }
         Ok(())
@@ -221,7 +224,7 @@ impl Table {
             Some(part) if part.version == flush.version => part.clone(),
             _ => {
                 return Err(Error::conflict(format!(
-                    "the rows of version {} are not those to be flushed",
+                    "the rows of version {} are not the ones to be flushed",
                     flush.version
                 )));
             }
@@ -233,7 +236,7 @@ impl Table {
             let Some(index) = next.groups.iter().position(|group| group.id == *id) else { continue };
             let mut group = RowGroup::clone(&next.groups[index]);
             if positions.0.max().is_some_and(|max| max >= group.rows) {
-                return Err(Error::invalid(format!("deletes a row past the end of row group {}", id.0)));
+                return Err(Error::invalid(format!("a row past the end of row group {} cannot be deleted", id.0)));
             }
             // A row is deleted once: by the earliest version.
             for later in group.deletions.iter_mut().filter(|deletion| deletion.born > part.version) {

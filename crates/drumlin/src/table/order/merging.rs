@@ -95,7 +95,7 @@ pub fn merge_groups<'a>(
         outputs.into_iter().try_for_each(|(group, ordered)| sink(group, ordered))?;
     }
     if u64::from(next) != set.rows {
-        return Err(Error::closed(format!("{next} of {} rows were merged", set.rows)));
+        return Err(Error::closed(format!("only {next} of {} rows were merged", set.rows)));
     }
     Ok(to)
 }

@@ -141,8 +141,8 @@ impl Table {
     /// Puts row groups into another order; returns the table and the addresses of those that were merged. `Conflict` if others stand
     /// there now.
     pub fn reorder(&self, reorder: &Reorder, seq: Seq) -> Result<(Table, Vec<Address>)> {
-        let gone = || Error::conflict("row groups to be put in order have moved or are gone");
-        let first = reorder.groups.first().ok_or_else(|| Error::invalid("no row group is to be put in order"))?;
+        let gone = || Error::conflict("row groups to be put in order have moved or no longer exist");
+        let first = reorder.groups.first().ok_or_else(|| Error::invalid("there is no row group to put in order"))?;
         let at = self.groups.iter().position(|group| group.id == *first).ok_or_else(gone)?;
         let there = self.groups.iter().skip(at).take(reorder.groups.len()).cloned();
         let mut there: BTreeMap<GroupId, Arc<RowGroup>> = there.map(|group| (group.id, group)).collect();
@@ -153,7 +153,7 @@ impl Table {
         let mut own = next.groups.split_off(at);
         let behind = own.split_off(reorder.groups.len());
         let (mut addresses, mut moves) = (Vec::new(), Vec::new());
-        let twice = || Error::invalid("a row group to be put in order is there twice, or not at all");
+        let twice = || Error::invalid("a row group to be put in order occurs twice or not at all");
         for slot in &reorder.slots {
             match slot {
                 Slot::Kept(id) => next.groups.push_back(there.remove(id).ok_or_else(twice)?),

@@ -18,7 +18,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::{changed, holds, take_batch};
 use crate::table::memory::row_bytes::columns_at;
 
@@ -44,9 +44,9 @@ pub(in crate::table) fn check_order(names: &[String], schema: &Schema, what: &st
             Error::invalid(format!("{what} '{name}' does not exist; the columns are '{}'", there.join("', '")))
         })?;
         if !sortable(field.data_type()) {
-            let came = field.data_type();
+            let came = TypeName(field.data_type());
             return Err(Error::invalid(format!(
-                "column '{name}' of type {came} cannot carry a sort order; {SORTABLE} can"
+                "rows cannot be sorted by column '{name}' of type {came}; expected {SORTABLE}"
             )));
         }
         if names[..at].contains(name) {
@@ -80,8 +80,8 @@ fn narrow(key: &DataType) -> bool {
 }
 
 /// What [`sortable`] says, for messages.
-pub(in crate::table) const SORTABLE: &str = "booleans, integers, dates, times, timestamps, durations, strings, binary and decimals of up to 128 \
-                        bits, and dictionaries of these,";
+pub(in crate::table) const SORTABLE: &str = "booleans, integers, dates, times, timestamps, durations, strings, binary, decimals \
+of up to 128 bits, or dictionaries of these";
 
 fn sortable(data_type: &DataType) -> bool {
     use DataType::*;
@@ -126,7 +126,7 @@ pub(in crate::table) fn sorted(batch: RecordBatch, sort: &[String]) -> Result<Re
 /// The places of the columns called `sort`.
 pub(in crate::table) fn sort_columns(schema: &Schema, sort: &[String]) -> Result<Vec<usize>> {
     let place = |name: &String| {
-        schema.index_of(name).map_err(|_| Error::invalid(format!("sort column '{name}' is not among the columns")))
+        schema.index_of(name).map_err(|_| Error::invalid(format!("sort column '{name}' does not exist")))
     };
     sort.iter().map(place).collect()
 }

@@ -7,7 +7,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
-use crate::base::{Error, Result, Version};
+use crate::base::{Error, Result, TypeName, Version};
 use crate::block::{Address, BlockReader, Column, Directory, Wanted};
 use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
 use crate::table::group::layers::Located;
@@ -81,7 +81,7 @@ impl<'a> GroupReader<'a> {
                 true => Ok(directory),
                 false => {
                     let block = layer.address.block;
-                    Err(Error::corrupt(format!("block {block}: the directory does not fit its row group")))
+                    Err(Error::corrupt(format!("block {block}: the directory does not match its row group")))
                 }
             }
         };
@@ -331,7 +331,10 @@ impl<'a> GroupReader<'a> {
 /// The error for a value that the type in which a column is read does not hold, such as a far year in nanoseconds.
 fn misfit(own: &DataType, wanted: &DataType, error: Error) -> Error {
     Error::schema_mismatch(format!(
-        "a value of type {own} does not fit {wanted}, in which the column is read: other rows have that type, or the engine that asks has no other; read them apart, or leave the column out"
+        "a value of type {} does not fit into {}, the type in which the column is read because other rows or the engine \
+         need it; read the rows separately, or leave the column out",
+        TypeName(own),
+        TypeName(wanted)
     ))
     .with_source(error.message())
 }

@@ -196,7 +196,7 @@ impl Iterator for Source {
                 let decoded = groups.lock().take(at);
                 match waiting::receive(&decoded) {
                     Ok(Ok(batch)) => batch.transpose(),
-                    Ok(Err(_)) => Some(Err(Error::closed("a reading task died"))),
+                    Ok(Err(_)) => Some(Err(Error::closed("a reading task ended without a result"))),
                     Err(e) => Some(Err(e)),
                 }
             }

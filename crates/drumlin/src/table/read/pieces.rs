@@ -127,8 +127,9 @@ pub(in crate::table) fn bounds_of(
     let mut stats = Vec::with_capacity(groups.len());
     for (group, _) in groups {
         let reader = GroupReader::open(reader, table, version, group)?;
-        let column =
-            reader.column(&sort[0]).ok_or_else(|| Error::corrupt(format!("a row group without '{}'", sort[0])))?;
+        let column = reader
+            .column(&sort[0])
+            .ok_or_else(|| Error::corrupt(format!("a row group does not have the column '{}'", sort[0])))?;
         stats.push(column.stats.clone());
     }
     let mut spans: Vec<Span> =
@@ -167,7 +168,7 @@ fn read_ends(reader: &GroupReader<'_>, schema: &Schema, sort: &[usize]) -> Resul
     let keys = sort_columns::comparable(&columns)?;
     let least = (0..keys.num_rows()).min_by_key(|at| keys.row(*at));
     let greatest = (0..keys.num_rows()).max_by_key(|at| keys.row(*at));
-    let (least, greatest) = least.zip(greatest).ok_or_else(|| Error::corrupt("a row group without rows"))?;
+    let (least, greatest) = least.zip(greatest).ok_or_else(|| Error::corrupt("a row group has no rows"))?;
     Ends::at(&columns, least as u64, greatest as u64)
 }
 

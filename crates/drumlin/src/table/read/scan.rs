@@ -369,7 +369,7 @@ impl Scan {
             }) {
                 // Rows before those already returned may be gone: where to go on is not known.
                 Ok(next) if self.handed > 0 && next.was_purged_since(self) && !planted(Bug::ScanOnPurged) => {
-                    error = Error::snapshot_expired("rows of the version were erased while it was read: read again");
+                    error = Error::snapshot_expired("rows of the version were erased while it was read; read again");
                     break;
                 }
                 Ok(next) if next.schema() == self.schema() => {
@@ -500,7 +500,7 @@ impl Scan {
             match result {
                 Ok(Ok(batches)) => self.ready.extend(batches),
                 Ok(Err(e)) => return Some(Err(e)),
-                Err(_) => return Some(Err(Error::closed("a reading task died"))),
+                Err(_) => return Some(Err(Error::closed("a reading task ended without a result"))),
             }
         }
     }

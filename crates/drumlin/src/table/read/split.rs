@@ -187,36 +187,39 @@ impl TableSplit {
         let names = |schema: &StoredSchema| schema.0.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
         if names(&self.schema) != names(&self.shown) {
             return Err(Error::corrupt(format!(
-                "a split of '{}': it is handed out in other columns than it has",
+                "a split of '{}': its columns do not match the columns that it shows",
                 self.name
             )));
         }
         let bad = |what: &str| Error::corrupt(format!("a split of '{}': {what}", self.name));
         let mut groups = self.table.groups.iter();
         let first = usize::try_from(self.before).ok().filter(|first| *first <= self.memory.len());
-        let first = first.ok_or_else(|| bad("fewer rows in memory than come before its pieces"))?;
+        let first = first.ok_or_else(|| bad("it has fewer rows in memory than come before its pieces"))?;
         let (mut pieces, mut at) = (Vec::with_capacity(self.pieces.len().min(self.table.groups.len())), first);
         for (in_groups, in_memory) in &self.pieces {
             let mut piece = Piece::default();
             for _ in 0..*in_groups {
-                let group = groups.next().ok_or_else(|| bad("fewer row groups than its pieces have"))?;
+                let group = groups.next().ok_or_else(|| bad("it has fewer row groups than its pieces"))?;
                 piece.groups.push((group.clone(), self.table.visible(group, self.version)));
             }
             let end = usize::try_from(*in_memory).ok().and_then(|rows| at.checked_add(rows));
             let end = end.filter(|end| *end <= self.memory.len());
-            piece.rows = at..end.ok_or_else(|| bad("fewer rows in memory than its pieces have"))?;
+            piece.rows = at..end.ok_or_else(|| bad("it has fewer rows in memory than its pieces"))?;
             at = piece.rows.end;
             pieces.push(piece);
         }
         if groups.next().is_some() || at != self.memory.len() {
-            return Err(bad("more row groups or rows in memory than its pieces have"));
+            return Err(bad("it has more row groups or rows in memory than its pieces"));
         }
         let overlay = match self.memory.is_empty() {
             true => None,
             false => Some(self.overlay()?),
         };
         if let Some(unknown) = asked.columns.iter().flatten().find(|name| !self.columns.contains(name)) {
-            return Err(Error::invalid(format!("column '{unknown}' is none of the split's")));
+            return Err(Error::invalid(format!(
+                "the split does not have column '{unknown}'; its columns are '{}'",
+                self.columns.join("', '")
+            )));
         }
         let own = self.filter.as_deref().map(Filter::parse).transpose()?;
         let options = ScanOptions {
@@ -234,11 +237,11 @@ impl TableSplit {
 
     fn overlay(&self) -> Result<(OverlayRows, TableCodec)> {
         if !self.table.spec.keyed {
-            return Err(Error::corrupt("a split with rows by key of a table without a key"));
+            return Err(Error::corrupt("a split has rows by key, but its table has no key"));
         }
         let record = self.table.record(self.version)?;
         let schema = self.table.schemas.get(record.schema as usize);
-        let schema = schema.ok_or_else(|| Error::corrupt("a split of a version without a schema"))?;
+        let schema = schema.ok_or_else(|| Error::corrupt("the version of a split has no schema"))?;
         let codec = TableCodec::new(&schema.0, schema.order(&self.table.spec))?;
         let mut overlay = OverlayRows::default();
         for MemoryRow { key, version, row } in &self.memory {
@@ -246,7 +249,7 @@ impl TableSplit {
             overlay.push(*version, row.as_deref());
         }
         if !overlay.keys.is_sorted() {
-            return Err(Error::corrupt("a split whose rows in memory are not in order"));
+            return Err(Error::corrupt("the rows in memory of a split are not in order"));
         }
         // The codec trusts its rows; these came from elsewhere.
         let (keys, rows) = overlay.rows_at(0..self.memory.len());

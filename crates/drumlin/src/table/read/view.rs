@@ -54,7 +54,7 @@ impl ViewPoint {
     pub fn read_point_in(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
         let version = self.version;
         if newer.version(version).is_none_or(|record| record.time != self.made) {
-            return Err(Error::snapshot_expired(format!("version {version} is gone")));
+            return Err(Error::snapshot_expired(format!("version {version} no longer exists; read another one")));
         }
         let Some(since) = self.since else { return Ok(ReadPoint { version, since: false, seq }) };
         let still = newer.active().is_some_and(|part| part.version == self.next_version);
@@ -66,7 +66,8 @@ impl ViewPoint {
         match own.filter(|_| newer.rows_seq == self.rows_seq) {
             Some(own) => Ok(ReadPoint { version: own.version, since: false, seq }),
             None => Err(Error::snapshot_expired(format!(
-                "the rows written by key since version {version} are part of a later version, with others; read again"
+                "the rows written by key after version {version} have become part of a later version, together with \
+                 others; read again"
             ))),
         }
     }
@@ -133,6 +134,6 @@ impl View {
 
     /// The error if its version is gone.
     pub fn gone(&self) -> Error {
-        Error::snapshot_expired(format!("version {} is gone", self.read_point.version))
+        Error::snapshot_expired(format!("version {} no longer exists; read another one", self.read_point.version))
     }
 }

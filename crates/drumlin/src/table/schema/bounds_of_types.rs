@@ -25,7 +25,7 @@ pub(in crate::table) fn find_impossible(array: &ArrayRef, hidden: Option<&NullBu
         return None;
     }
     let in_day = |units: i64| move |value: i64| (0..DAY_SECONDS * units).contains(&value);
-    let time = "is no time of a day, which ends before 24:00:";
+    let time = "is not a time of day (00:00 to 24:00), as required by";
     let within = |offsets: &[usize], values: &ArrayRef| {
         let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
         let (at, value, why) = find_impossible(&values.slice(first, last - first), None)?;
@@ -43,7 +43,7 @@ pub(in crate::table) fn find_impossible(array: &ArrayRef, hidden: Option<&NullBu
         Time64(_) => number::<Time64NanosecondType>(array, in_day(1_000_000_000), time, hidden),
         Date64 => {
             let whole = |value: i64| value % (DAY_SECONDS * 1_000) == 0;
-            number::<Date64Type>(array, whole, "is a date with a time of day, of", hidden)
+            number::<Date64Type>(array, whole, "has a time of day, which is not allowed by", hidden)
         }
         Struct(_) => {
             let hidden = NullBuffer::union(hidden, array.nulls());

@@ -104,8 +104,8 @@ impl StoredSchema {
         match lost(&self.0, came).first() {
             None => Ok(()),
             Some(at) => Err(Error::schema_mismatch(format!(
-                "column '{}' is an Enum, or has ordered categories, and the data does not say that it has the same; \
-                 begin with a schema of plain texts or unordered categories",
+                "column '{}' is an Enum or has ordered categories, but the data does not say that it has the same \
+                 ones; create the table with plain strings or unordered categories",
                 self.0.field(*at).name()
             ))),
         }

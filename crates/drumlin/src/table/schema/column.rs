@@ -140,7 +140,7 @@ impl Column {
         let values = [column.fill_value(field.data_type()), column.default_value(field.data_type())];
         for value in values.into_iter().flatten() {
             match value {
-                Err(e) => return Err(Error::corrupt("the default of a column").with_source(e.to_string())),
+                Err(e) => return Err(Error::corrupt("the default of a column is damaged").with_source(e.to_string())),
                 Ok(value) if value.len() != 1 => {
                     return Err(Error::corrupt("the default of a column is not one value"));
                 }

@@ -26,7 +26,7 @@ use super::bounds_of_types::find_impossible;
 use super::column::repeated;
 use super::constraints::Checks;
 use super::extension::check_extension;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::table::StoredSchema;
 
 /// Converts the batches of one frame to a schema.
@@ -82,7 +82,7 @@ impl Conform {
                 None if field.is_nullable() => new_null_array(field.data_type(), batch.num_rows()),
                 None => {
                     return Err(Error::schema_mismatch(format!(
-                        "column '{}' takes no nulls and has no default, and the data lacks it",
+                        "the data lacks column '{}', which takes no nulls and has no default; add it to the data",
                         field.name()
                     )));
                 }
@@ -154,7 +154,7 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
         return Err(Error::schema_mismatch(what.join("; ")));
     }
     if came.fields().len() != schema.fields().len() {
-        return Err(Error::schema_mismatch("the data has two columns of the same name"));
+        return Err(Error::schema_mismatch("the data has two columns of the same name; rename one"));
     }
     Ok(())
 }
@@ -163,13 +163,19 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
 pub(in crate::table) fn conform_value(value: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     match value.len() {
         1 => conform_column(value, field, 0),
-        rows => Err(Error::invalid(format!("column '{}': {rows} values instead of one", field.name()))),
+        rows => Err(Error::invalid(format!("column '{}': expected one value, got {rows} values", field.name()))),
     }
 }
 
 /// The first value of `array` that is none of type `wanted`, as text.
 pub(in crate::table) fn first_misfit(array: &ArrayRef, wanted: &DataType) -> Result<Option<String>> {
-    let mismatch = || Error::schema_mismatch(format!("{} is not {wanted}", array.data_type()));
+    let mismatch = || {
+        Error::schema_mismatch(format!(
+            "values of type {} cannot be converted to {}",
+            TypeName(array.data_type()),
+            TypeName(wanted)
+        ))
+    };
     match convert(array, wanted, None) {
         Ok(_) => Ok(None),
         Err(Misfit::Value(_, value)) => Ok(Some(value)),
@@ -191,8 +197,12 @@ pub(in crate::table) fn as_read(array: ArrayRef, wanted: &DataType) -> Result<Ar
         return as_read(into_type(array.clone(), values)?, wanted);
     }
     convert(&array, wanted, None).map_err(|misfit| match misfit {
-        Misfit::Type => Error::schema_mismatch(format!("{own} is not {wanted}")),
-        Misfit::Value(_, value) => Error::schema_mismatch(format!("{value} is not a value of type {wanted}")),
+        Misfit::Type => Error::schema_mismatch(format!(
+            "values of type {} cannot be converted to {}",
+            TypeName(own),
+            TypeName(wanted)
+        )),
+        Misfit::Value(_, value) => Error::schema_mismatch(format!("{value} is not a valid {}", TypeName(wanted))),
         Misfit::Refused(e) => e.into(),
     })
 }
@@ -227,15 +237,20 @@ fn conform_column(column: &ArrayRef, field: &Field, first: u64) -> Result<ArrayR
     let (name, came, wanted) = (field.name(), column.data_type(), field.data_type());
     if let Some((row, value, why)) = find_impossible(column, None) {
         let row = first + row as u64;
-        return Err(Error::invalid(format!("column '{name}': {value} in row {row} {why} its type {came}")));
+        return Err(Error::invalid(format!("column '{name}': {value} in row {row} {why} its type {}", TypeName(came))));
     }
-    let mismatch = || format!("column '{name}': the table has type {wanted}, the data has {came}");
+    let mismatch =
+        || format!("column '{name}': the table has type {}, the data has {}", TypeName(wanted), TypeName(came));
     let column = convert(column, wanted, None).map_err(|misfit| match misfit {
         Misfit::Type => Error::schema_mismatch(mismatch()),
         Misfit::Refused(e) => Error::schema_mismatch(mismatch()).with_source(e.to_string()),
         Misfit::Value(row, value) => {
             let row = first + row as u64;
-            Error::schema_mismatch(format!("{}, and {value} in row {row} is not a value of type {wanted}", mismatch()))
+            Error::schema_mismatch(format!(
+                "{}, and {value} in row {row} is not a valid {}",
+                mismatch(),
+                TypeName(wanted)
+            ))
         }
     })?;
     if !field.is_nullable() && column.logical_null_count() > 0 {

@@ -27,7 +27,7 @@ use super::conform::{conform_value, first_misfit, may_be_exact};
 use super::constraints::{Check, ConstraintNames, Constraints};
 use super::frame_metadata::{Changed, adapted, unordered};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Error, Pool, Result};
+use crate::base::{Cancel, Error, Pool, Result, TypeName};
 use crate::block::BlockReader;
 use crate::filter::{Expression, Filter};
 use crate::segment::Form;
@@ -147,8 +147,8 @@ impl<'a> Columns<'a> {
         let at = find(&self.own.0, name)?;
         match self.table.order().contains(self.own.0.field(at).name()) {
             true => Err(Error::invalid(format!(
-                "column '{name}' is {}: it cannot be {what}",
-                if self.table.spec.keyed { "part of the key" } else { "one that the table is sorted by" }
+                "column '{name}' is {}, so it cannot be {what}",
+                if self.table.spec.keyed { "part of the key" } else { "a column that the table is sorted by" }
             ))),
             false => Ok(at),
         }
@@ -173,7 +173,7 @@ impl<'a> Columns<'a> {
         for NewColumn { field, fill } in added {
             let name = field.name();
             if self.fields.iter().any(|there| there.name() == name) {
-                return Err(Error::already_exists(format!("column '{name}' is there already")));
+                return Err(Error::already_exists(format!("column '{name}' already exists")));
             }
             let field = match fill {
                 Fill::Null => self.table.as_kept(field),
@@ -186,12 +186,13 @@ impl<'a> Columns<'a> {
                 }
                 Fill::Computed(_) if !field.is_nullable() => {
                     return Err(Error::invalid(format!(
-                        "column '{name}' takes no nulls, but the version before its values are computed has some"
+                        "column '{name}' takes no nulls, but a computed column is null until its values are computed; \
+                         make it nullable"
                     )));
                 }
                 _ if !field.is_nullable() => {
                     return Err(Error::invalid(format!(
-                        "column '{name}' takes no nulls: give the value that the rows have which are there"
+                        "column '{name}' takes no nulls; give the value that existing rows get"
                     )));
                 }
                 Fill::Computed(expression) => drop(expression.bind(&self.own.0, field.data_type())?),
@@ -250,7 +251,9 @@ impl<'a> Columns<'a> {
             let extended = self.fields[at].extension_type_name().is_some();
             if extended || !exact && !may_be_exact(&came, data_type) {
                 return Err(Error::schema_mismatch(format!(
-                    "column '{name}' of type {came} cannot be widened to {data_type}: that does not hold all of its values"
+                    "column '{name}' of type {} cannot be widened to {}, which does not hold all of its values",
+                    TypeName(&came),
+                    TypeName(data_type)
                 )));
             }
             if !exact {
@@ -266,7 +269,7 @@ impl<'a> Columns<'a> {
             if name.is_empty() || self.checks.iter().any(|check| check.name == *name) {
                 return Err(match name.is_empty() {
                     true => Error::invalid("a check needs a name"),
-                    false => Error::already_exists(format!("check '{name}' is there already; drop it first")),
+                    false => Error::already_exists(format!("check '{name}' already exists; drop it first")),
                 });
             }
             let check = Check { name: name.clone(), text: filter.to_string() };
@@ -290,7 +293,7 @@ impl<'a> Columns<'a> {
             let at = find(&self.own.0, name)?;
             if value.logical_null_count() > 0 {
                 return Err(Error::invalid(format!(
-                    "column '{name}': a default is a value; without one, rows that lack the column have null"
+                    "column '{name}': a default must not be null; without a default, rows that lack the column get null"
                 )));
             }
             let value = conform_value(value, &self.fields[at])?;
@@ -302,7 +305,7 @@ impl<'a> Columns<'a> {
     fn release(&mut self, ConstraintNames { checks, not_null, defaults }: &ConstraintNames) -> Result<()> {
         for name in checks {
             let at = self.checks.iter().position(|check| check.name == *name);
-            self.checks.remove(at.ok_or_else(|| Error::not_found(format!("there is no check '{name}'")))?);
+            self.checks.remove(at.ok_or_else(|| Error::not_found(format!("check '{name}' does not exist")))?);
         }
         for name in not_null {
             let at = find(&self.own.0, name)?;
@@ -310,7 +313,7 @@ impl<'a> Columns<'a> {
                 return Err(Error::invalid(format!("column '{name}' is part of the key, which takes no nulls")));
             }
             if self.fields[at].is_nullable() {
-                return Err(Error::not_found(format!("column '{name}' takes nulls already")));
+                return Err(Error::not_found(format!("column '{name}' already takes nulls")));
             }
             self.fields[at] = Arc::new(self.fields[at].as_ref().clone().with_nullable(true));
             self.columns[at].not_null = false;
@@ -555,7 +558,7 @@ impl Table {
 fn forbidden_nulls(field: &Field) -> Result<(String, Filter)> {
     let quoted = field.name().replace('"', "\"\"");
     let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
-    Ok((format!("column '{}' takes no nulls: that", field.name()), nulls))
+    Ok((format!("column '{}' takes no nulls, which", field.name()), nulls))
 }
 
 /// `SchemaMismatch`, naming a value, if a row group that the newest version sees has one in the column called `name` that is
@@ -571,6 +574,7 @@ pub fn check_widening(
     let newest = table.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?.version;
     let schema: &SchemaRef = &table.schema_of(newest)?.0;
     let column = [find(schema, name)?];
+    let wide = TypeName(data_type);
     let seen = table.groups.iter().filter(|group| table.visible(group, newest) != Rows::None);
     pool.map(seen.collect(), |group| {
         cancel.check()?;
@@ -578,9 +582,9 @@ pub fn check_widening(
         match first_misfit(&values, data_type)? {
             None => Ok(()),
             Some(value) => Err(Error::schema_mismatch(format!(
-                "column '{name}' of type {} cannot be widened to {data_type}: {value} is no value of it (if that row is deleted, \
-                 a vacuum removes it)",
-                values.data_type()
+                "column '{name}' of type {} cannot be widened to {wide}: {value} is not a valid {wide} (if that row was \
+                 deleted, a vacuum removes it)",
+                TypeName(values.data_type())
             ))),
         }
     })?;

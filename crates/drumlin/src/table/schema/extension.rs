@@ -7,7 +7,7 @@
 use arrow::datatypes::{DataType, Field, FieldRef};
 use serde_json::Value;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::children;
 
 /// Checks that values of the field `came` mean what those of the table's field `wanted` mean, at every depth.
@@ -70,10 +70,11 @@ fn same_parameters(a: &str, b: &str) -> bool {
 
 /// A type in a message.
 fn told(extension: Option<(&str, &str)>, storage: &DataType) -> String {
+    let storage = TypeName(storage);
     match extension {
         None => format!("type {storage}"),
-        Some((name, "")) => format!("extension type '{name}' of {storage}"),
-        Some((name, parameters)) => format!("extension type '{name}' with {parameters} of {storage}"),
+        Some((name, "")) => format!("extension type '{name}' stored as {storage}"),
+        Some((name, parameters)) => format!("extension type '{name}' with parameters {parameters} stored as {storage}"),
     }
 }
 

@@ -22,7 +22,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 
 use super::stored::check_type;
-use crate::base::{Error, Pool, Result, caught};
+use crate::base::{Error, Pool, Result, TypeName, caught};
 use crate::segment::holds;
 use crate::table::ROWS_MAX;
 
@@ -67,7 +67,10 @@ fn checked_range(
 ) -> Result<RecordBatch> {
     let same = matches!(rows.data_type(), DataType::Struct(fields) if fields == schema.fields());
     if !same || rows.child_data().len() != schema.fields().len() {
-        return Err(malformed(format!("a batch of type {}, not of its stream's schema", rows.data_type())));
+        return Err(malformed(format!(
+            "a batch has type {}, which is not the schema of its stream",
+            TypeName(rows.data_type())
+        )));
     }
     if rows.null_count() > 0 {
         return Err(malformed(format!("{} rows of a batch are null as a whole", rows.null_count())));
@@ -107,8 +110,8 @@ fn broken(error: ArrowError) -> Error {
 /// The rows `start..start + rows` of `data`.
 fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
     if start.checked_add(rows).is_none_or(|end| end > data.len()) {
-        let (len, data_type) = (data.len(), data.data_type());
-        return Err(malformed(format!("{len} values of {data_type} where {rows} from {start} on are expected")));
+        let (len, data_type) = (data.len(), TypeName(data.data_type()));
+        return Err(malformed(format!("an array of {data_type} has {len} values; expected {rows} from {start} on")));
     }
     let data_type = data.data_type();
     Ok(match data_type {
@@ -125,14 +128,16 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
         DataType::LargeList(field) => take_list::<i64>(data, start, rows, field)?,
         DataType::Map(field, sorted) => {
             let (offsets, entries) = take_lists::<i32>(data, start, rows)?;
-            let entries = entries.as_struct_opt().ok_or_else(|| malformed("a map without entries"))?.clone();
+            let entries = entries.as_struct_opt().ok_or_else(|| malformed("a map has no entries"))?.clone();
             let nulls = nulls(data, start, rows);
             Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, *sorted).map_err(broken)?)
         }
         DataType::FixedSizeList(field, size) => {
-            let width = usize::try_from(*size).map_err(|_| malformed(format!("lists of {size} elements each")))?;
+            let width =
+                usize::try_from(*size).map_err(|_| malformed(format!("lists have the negative size {size}")))?;
             let both = place(data, start)?.checked_mul(width).zip(rows.checked_mul(width));
-            let (from, count) = both.ok_or_else(|| malformed(format!("{rows} lists of {size} elements each")))?;
+            let (from, count) =
+                both.ok_or_else(|| malformed(format!("{rows} lists of {size} elements each are too many")))?;
             let (values, nulls) = (take(child(data)?, from, count)?, nulls(data, start, rows));
             let array = FixedSizeListArray::try_new_with_length(field.clone(), *size, values, nulls, rows);
             Arc::new(array.map_err(broken)?)
@@ -148,14 +153,19 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
             DataType::UInt16 => take_keyed::<UInt16Type>(data, start, rows)?,
             DataType::UInt32 => take_keyed::<UInt32Type>(data, start, rows)?,
             DataType::UInt64 => take_keyed::<UInt64Type>(data, start, rows)?,
-            _ => return Err(malformed(format!("a dictionary with keys of type {key}"))),
+            _ => {
+                return Err(malformed(format!(
+                    "the keys of a dictionary have type {}; expected integers",
+                    TypeName(key)
+                )));
+            }
         },
         DataType::Utf8 => take_bytes::<GenericStringType<i32>>(data, start, rows)?,
         DataType::LargeUtf8 => take_bytes::<GenericStringType<i64>>(data, start, rows)?,
         DataType::Binary => take_bytes::<GenericBinaryType<i32>>(data, start, rows)?,
         DataType::LargeBinary => take_bytes::<GenericBinaryType<i64>>(data, start, rows)?,
         DataType::Union(..) | DataType::RunEndEncoded(..) => {
-            return Err(Error::invalid(format!("values of type {data_type} cannot be stored")));
+            return Err(Error::invalid(format!("values of type {} cannot be stored", TypeName(data_type))));
         }
         _ => {
             // No children, so only the buffers are sliced.
@@ -169,7 +179,9 @@ fn take(data: &ArrayData, start: usize, rows: usize) -> Result<ArrayRef> {
 
 /// The place of row `start` in the buffers and children.
 fn place(data: &ArrayData, start: usize) -> Result<usize> {
-    data.offset().checked_add(start).ok_or_else(|| malformed(format!("an offset of {}", data.offset())))
+    data.offset()
+        .checked_add(start)
+        .ok_or_else(|| malformed(format!("an array has an offset of {}, which is too large", data.offset())))
 }
 
 fn nulls(data: &ArrayData, start: usize, rows: usize) -> Option<NullBuffer> {
@@ -180,7 +192,11 @@ fn nulls(data: &ArrayData, start: usize, rows: usize) -> Option<NullBuffer> {
 fn child(data: &ArrayData) -> Result<&ArrayData> {
     match data.child_data() {
         [child] => Ok(child),
-        children => Err(malformed(format!("{} children in {}", children.len(), data.data_type()))),
+        children => Err(malformed(format!(
+            "an array of {} has {} children; expected 1",
+            TypeName(data.data_type()),
+            children.len()
+        ))),
     }
 }
 
@@ -191,7 +207,10 @@ fn words<T: arrow::datatypes::ArrowNativeType>(
     start: usize,
     count: usize,
 ) -> Result<ScalarBuffer<T>> {
-    let short = || malformed(format!("buffer {buffer} of {} has less than {count} values", data.data_type()));
+    let short = || {
+        let data_type = TypeName(data.data_type());
+        malformed(format!("buffer {buffer} of an array of {data_type} has fewer than {count} values"))
+    };
     let bytes = data.buffers().get(buffer).ok_or_else(short)?;
     let (at, width) = (place(data, start)?, size_of::<T>());
     let range = at.checked_mul(width).zip(count.checked_mul(width));
@@ -212,10 +231,11 @@ fn offsets<O: OffsetSizeTrait>(
     let offsets = words::<O>(data, 0, start, rows + 1)?;
     let (first, last) = (offsets[0], offsets[rows]);
     if first < O::zero() || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
-        return Err(malformed(format!("offsets of {} that decrease", data.data_type())));
+        return Err(malformed(format!("the offsets of an array of {} decrease", TypeName(data.data_type()))));
     }
     if last.as_usize() > limit {
-        return Err(malformed(format!("an offset of {last:?} where {} has {limit} values", data.data_type())));
+        let data_type = TypeName(data.data_type());
+        return Err(malformed(format!("an offset of an array of {data_type} is {last:?}, past its {limit} values")));
     }
     let from_zero = match first.as_usize() {
         0 => offsets,
@@ -229,7 +249,10 @@ fn take_bytes<T: ByteArrayType<Offset: OffsetSizeTrait>>(
     start: usize,
     rows: usize,
 ) -> Result<ArrayRef> {
-    let bytes = data.buffers().get(1).ok_or_else(|| malformed(format!("{} without bytes", data.data_type())))?;
+    let bytes = data
+        .buffers()
+        .get(1)
+        .ok_or_else(|| malformed(format!("an array of {} has no bytes", TypeName(data.data_type()))))?;
     let (offsets, first, last) = offsets::<T::Offset>(data, start, rows, bytes.len())?;
     let bytes = bytes.slice_with_length(first, last - first);
     Ok(Arc::new(GenericByteArray::<T>::try_new(offsets, bytes, nulls(data, start, rows)).map_err(broken)?))
@@ -260,7 +283,8 @@ fn take_list_view<O: OffsetSizeTrait>(
         both.and_then(|(offset, size)| offset.checked_add(size)).is_some_and(|end| end <= child.len())
     };
     if !offsets.iter().zip(sizes.iter()).all(end) {
-        return Err(malformed(format!("a list of {} that is outside its {} values", data.data_type(), child.len())));
+        let (data_type, values) = (TypeName(data.data_type()), child.len());
+        return Err(malformed(format!("a list in an array of {data_type} reaches past its {values} values")));
     }
     let (values, nulls) = (take(child, 0, child.len())?, nulls(data, start, rows));
     let array = GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls);

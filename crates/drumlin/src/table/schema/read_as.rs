@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Schema, SchemaRef};
 
 use super::arrays::into_type;
 use super::conform::as_read;
-use crate::base::Result;
+use crate::base::{Result, TypeName};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Stat, plain_type};
 use crate::table::TableCodec;
@@ -217,7 +217,7 @@ impl Apart {
     pub fn told(&self, schemas: &[SchemaRef], place: impl Fn(usize) -> String) -> String {
         let typed = |at: usize| {
             let data_type = schemas[at].field_with_name(&self.name).map(|field| field.data_type().clone());
-            format!("{} {}", data_type.unwrap_or(DataType::Null), place(at))
+            format!("{} {}", TypeName(&data_type.unwrap_or(DataType::Null)), place(at))
         };
         let (one, other) = (typed(self.one), typed(self.other));
         format!("column '{}' is {one} and {other}, and no type holds the values of both", self.name)

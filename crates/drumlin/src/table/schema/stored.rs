@@ -29,7 +29,7 @@ use super::column;
 use super::column::Column;
 use super::compression::compression_of;
 use super::constraints::{Check, Checks, ConstraintsInfo};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TypeName};
 use crate::segment::{children, holds};
 use crate::table::order::sort_columns::TableSpec;
 
@@ -207,13 +207,17 @@ impl StoredSchema {
     pub(in crate::table) fn check_new(self) -> Result<Self> {
         let stored = Self(check_schema(self.0)?, self.1, self.2, self.3);
         if let Some(key) = [CHECKS, ORDER].into_iter().find(|key| stored.0.metadata().contains_key(*key)) {
-            return Err(Error::invalid(format!("the schema has metadata under '{key}', which is reserved")));
+            return Err(Error::invalid(format!(
+                "the schema has metadata under the reserved key '{key}'; use another key"
+            )));
         }
         compression_of(&stored.0)?;
         for field in stored.0.fields() {
             if let Some(key) = column::RESERVED.into_iter().find(|key| field.metadata().contains_key(*key)) {
                 let name = field.name();
-                return Err(Error::invalid(format!("column '{name}' has metadata under '{key}', which is reserved")));
+                return Err(Error::invalid(format!(
+                    "column '{name}' has metadata under the reserved key '{key}'; use another key"
+                )));
             }
             if let Some(twice) = twice(field.data_type()) {
                 let name = field.name();
@@ -222,14 +226,14 @@ impl StoredSchema {
             // Arrow loses track of the number of values of size 0.
             let empty = |part: &DataType| matches!(part, DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0));
             if holds(field.data_type(), &empty) {
-                let (name, data_type) = (field.name(), field.data_type());
+                let (name, data_type) = (field.name(), TypeName(field.data_type()));
                 return Err(Error::invalid(format!(
                     "column '{name}' of type {data_type} cannot be stored: values of the fixed size 0 hold nothing"
                 )));
             }
         }
         if decode(&encode(&stored.0)?).ok().as_ref() != Some(&stored.0) {
-            return Err(Error::invalid("the schema has a type that does not come back as it was when stored"));
+            return Err(Error::invalid("the schema has a type that cannot be read back as it was stored"));
         }
         Ok(stored)
     }
@@ -264,11 +268,13 @@ impl StoredSchema {
         let mut ids: Vec<&str> = columns.iter().map(|column| column.id.as_str()).collect();
         ids.sort_unstable();
         if ids.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Error::corrupt("two columns of a schema are the same"));
+            return Err(Error::corrupt("two columns of a schema have the same id"));
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let stored = Self { 3: order.map(Into::into), ..Self::with_columns(schema, columns, checks) };
-        stored.bound_checks().map_err(|e| Error::corrupt("a check of a schema").with_source(e.to_string()))?;
+        stored
+            .bound_checks()
+            .map_err(|e| Error::corrupt("a check of a schema is damaged").with_source(e.to_string()))?;
         Ok(stored)
     }
 
@@ -349,15 +355,15 @@ pub(in crate::table) fn check_type(data_type: &DataType) -> Result<()> {
 
 fn check_name(what: &str, name: &str) -> Result<()> {
     match name.contains('\0') {
-        true => Err(Error::invalid(format!("{what} has a NUL: '{}'", name.escape_debug()))),
+        true => Err(Error::invalid(format!("{what} contains a NUL character: '{}'", name.escape_debug()))),
         false => Ok(()),
     }
 }
 
 fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
-    let cannot = |why: &str| Err(Error::invalid(format!("type {data_type} cannot be stored{why}")));
+    let cannot = |why: &str| Err(Error::invalid(format!("type {} cannot be stored{why}", TypeName(data_type))));
     if depth > DEPTH_MAX {
-        return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} deep")));
+        return Err(Error::invalid(format!("the type is nested more than {DEPTH_MAX} levels deep")));
     }
     match data_type {
         DataType::Union(..) | DataType::RunEndEncoded(..) => return cannot(""),
@@ -374,7 +380,10 @@ fn check_nested(data_type: &DataType, depth: usize) -> Result<()> {
         // Whether the zone exists is not checked: other libraries may know newer ones.
         DataType::Timestamp(_, Some(zone)) => {
             if zone.len() > ZONE_BYTES_MAX {
-                return Err(Error::invalid(format!("the name of a time zone has {} bytes", zone.len())));
+                return Err(Error::invalid(format!(
+                    "the name of a time zone has {} bytes; expected at most {ZONE_BYTES_MAX}",
+                    zone.len()
+                )));
             }
             check_name("the name of a time zone", zone)?;
         }
@@ -401,11 +410,11 @@ fn encode(schema: &Schema) -> Result<Vec<u8>> {
 }
 
 fn decode(bytes: &[u8]) -> Result<SchemaRef> {
-    let bad = |e: String| Error::corrupt(format!("not a schema: {e}"));
+    let bad = |e: String| Error::corrupt(format!("the stored schema cannot be decoded: {e}"));
     let encoded = root_as_schema(bytes).map_err(|e| bad(e.to_string()))?;
     // Arrow panics on a schema that is well-formed but makes no sense.
     let schema = catch_unwind(AssertUnwindSafe(|| fb_to_schema(encoded)));
-    Ok(Arc::new(schema.map_err(|_| bad("it makes no sense".into()))?))
+    Ok(Arc::new(schema.map_err(|_| bad("its content is not valid".into()))?))
 }
 
 impl Serialize for StoredSchema {

@@ -80,7 +80,7 @@ impl Adopted {
     pub fn table(&self, id: TableId, seq: Seq, time: Timestamp) -> Result<Table> {
         let mut table = Table { id, rows_seq: seq, bulk_seq: seq, layout_seq: seq, ..self.table.clone() };
         if !table.parts.is_empty() || !table.pins.is_empty() {
-            return Err(Error::corrupt("a table of another store with rows in memory, or held by snapshots"));
+            return Err(Error::corrupt("a table of another store has rows in memory, or is held by snapshots"));
         }
         table.instants = Arc::new(self.instants.clone());
         // No version of a store is younger than its last commit: the clock of the other may have been ahead.

@@ -60,14 +60,14 @@ impl Table {
     pub fn at(&self, time: Timestamp) -> Result<(Version, Since<'_>)> {
         let Some(record) = self.version_at(time) else {
             let oldest = self.versions.front().map_or_else(String::new, |oldest| {
-                format!("; the oldest, {}, was made at {}", oldest.version, shown(oldest.time))
+                format!("; the oldest version, {}, was made at {}", oldest.version, shown(oldest.time))
             });
-            return Err(Error::not_found(format!("no version is as old as {}{oldest}", shown(time))));
+            return Err(Error::not_found(format!("no version existed at {}{oldest}", shown(time))));
         };
         let base = record.version;
         if self.instants.gaps.get(&base).is_some_and(|(from, until)| *from <= time && time < *until) {
             let time = shown(time);
-            return Err(Error::not_found(format!("the version that was the newest at {time} has been deleted")));
+            return Err(Error::not_found(format!("the version that was the newest at {time} was deleted")));
         }
         let began = |part: &&MemtablePart| {
             self.instants.parts.get(&part.version).is_some_and(|written| written.base == base && written.first <= time)
@@ -176,15 +176,15 @@ impl Table {
         let bad = |what: &str| Err(Error::corrupt(format!("table {}: {what}", self.id)));
         for history in &self.instants.histories {
             if history.schema as usize >= self.schemas.len() || history.base >= history.version {
-                return bad("a history of an impossible schema or version");
+                return bad("a history has an impossible schema or version");
             }
             if history.groups.iter().any(|(_, rows)| *rows == 0 || *rows > ROWS_MAX) {
-                return bad("a history of more rows than there can be");
+                return bad("a history has more rows than possible");
             }
         }
         let known = |version: &Version| self.parts.iter().any(|part| part.version == *version);
         if self.instants.parts.iter().any(|(version, written)| !known(version) || written.first > written.last) {
-            return bad("times of rows that do not exist");
+            return bad("there are times of rows that do not exist");
         }
         Ok(())
     }

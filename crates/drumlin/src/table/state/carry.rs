@@ -107,7 +107,7 @@ impl Table {
                 for (id, positions) in std::mem::take(&mut at) {
                     match moved.inputs.iter().position(|input| input.id == id) {
                         Some(input) => moved.carry(input, &positions, &mut next).ok_or_else(|| {
-                            Error::conflict(format!("rows of row group {} are gone since they were found", id.0))
+                            Error::conflict(format!("rows of row group {} were removed after they were found", id.0))
                         })?,
                         None => *next.entry(id).or_default() |= positions,
                     }

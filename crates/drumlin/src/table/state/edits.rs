@@ -29,15 +29,19 @@ impl Table {
         if let Some((version, _)) =
             self.pins.iter().find(|(version, pin)| pin.record.version != **version || pin.holds == 0)
         {
-            return bad(format!("version {version} is held by nothing, or is another"));
+            return bad(format!("version {version} is not held, or its record is of another version"));
         }
         for schema in &self.schemas {
             let order = schema.order(&self.spec);
             if let Some(name) = order.iter().find(|name| schema.0.index_of(name).is_err()) {
-                return bad(format!("is sorted by '{name}', which it does not have"));
+                return bad(format!("it is sorted by '{name}', a column that it does not have"));
             }
             if order.len() != self.spec.sort.len() {
-                return bad(format!("is sorted by {} columns, and by {}", self.spec.sort.len(), order.len()));
+                return bad(format!(
+                    "it is sorted by {} columns, but one of its schemas is sorted by {}",
+                    self.spec.sort.len(),
+                    order.len()
+                ));
             }
         }
         let mut ids = std::collections::BTreeSet::new();
@@ -65,7 +69,7 @@ impl Table {
         let schema = match (&change.schema, self.newest()) {
             (Some(schema), _) => next.place_of_schema(schema, &[]),
             (None, Some(newest)) => newest.schema,
-            (None, None) => return Err(Error::invalid("the first version of a table must bring its schema")),
+            (None, None) => return Err(Error::invalid("the first version of a table needs a schema")),
         };
         if change.kill == Kill::All {
             rows = 0;
@@ -80,14 +84,17 @@ impl Table {
             _ => self.groups.iter().enumerate().map(|(index, group)| (group.id, index)).collect(),
         };
         for (id, positions) in &change.deletions {
-            let index = *places.get(id).ok_or_else(|| Error::conflict(format!("row group {} is gone", id.0)))?;
+            let index =
+                *places.get(id).ok_or_else(|| Error::conflict(format!("row group {} no longer exists", id.0)))?;
             let mut group = RowGroup::clone(&next.groups[index]);
             if positions.0.max().is_some_and(|max| max >= group.rows) {
-                return Err(Error::invalid(format!("deletes a row past the end of row group {}", id.0)));
+                return Err(Error::invalid(format!("a row past the end of row group {} cannot be deleted", id.0)));
             }
             // While part of the rows is in memory, the count is a guess, corrected when that part is flushed.
             rows = match rows.checked_sub(positions.0.len()) {
-                None if self.parts.is_empty() => return Err(Error::invalid("deletes more rows than there are")),
+                None if self.parts.is_empty() => {
+                    return Err(Error::invalid("more rows are to be deleted than there are"));
+                }
                 left => left.unwrap_or(0),
             };
             group.deletions.push(Deletion { born: version, rows: positions.clone() });
@@ -124,12 +131,14 @@ impl Table {
         }
         next.unlist(versions, time);
         let Some(newest) = next.versions.last().map(|record| record.version) else {
-            return Err(Error::invalid("would leave the table without a version; drop it instead"));
+            return Err(Error::invalid("this would leave the table without a version; drop the table instead"));
         };
         let mut copies = Vec::new();
         if self.newest().is_some_and(|old| old.version > newest) {
             if self.parts.iter().any(|part| !part.is_unseen()) {
-                return Err(Error::conflict("rows written by key are not in row groups yet"));
+                return Err(Error::conflict(
+                    "rows written by key are not in row groups yet; checkpoint the store first",
+                ));
             }
             next.parts.clear();
         }
@@ -197,21 +206,21 @@ impl Table {
     /// Replaces the inputs of a rewrite with its outputs; returns the table and the inputs' addresses.
     /// `Conflict` if an input is gone.
     pub fn rewrite(&self, rewrite: &Rewrite, seq: Seq) -> Result<(Table, Vec<Address>)> {
-        let first = rewrite.inputs.first().ok_or_else(|| Error::invalid("a rewrite of no row group"))?;
+        let first = rewrite.inputs.first().ok_or_else(|| Error::invalid("a rewrite needs at least one row group"))?;
         let at = self.groups.iter().position(|group| group.id == *first);
-        let at = at.ok_or_else(|| Error::conflict(format!("row group {} is gone", first.0)))?;
+        let at = at.ok_or_else(|| Error::conflict(format!("row group {} no longer exists", first.0)))?;
         let mut next = self.clone();
         let mut inputs = next.groups.split_off(at);
         if inputs.len() < rewrite.inputs.len() {
-            return Err(Error::conflict("row groups being rewritten are gone"));
+            return Err(Error::conflict("row groups that are being rewritten no longer exist"));
         }
         let behind = inputs.split_off(rewrite.inputs.len());
         if inputs.iter().map(|group| group.id).ne(rewrite.inputs.iter().copied()) {
-            return Err(Error::conflict("row groups being rewritten have moved or are gone"));
+            return Err(Error::conflict("row groups that are being rewritten have moved or no longer exist"));
         }
         let only = inputs[0].only;
         if inputs.iter().any(|group| group.only != only) {
-            return Err(Error::invalid("row groups rewritten together serve different versions"));
+            return Err(Error::invalid("row groups that are rewritten together belong to different versions"));
         }
         for output in &rewrite.outputs {
             let id = GroupId(next.next_group);

@@ -263,7 +263,7 @@ impl Table {
         let mut next = self.clone();
         for (at, schema) in schemas {
             let own = next.schemas.get_mut(*at as usize).filter(|own| own.0.fields() == schema.0.fields());
-            *own.ok_or_else(|| Error::invalid("other metadata for a schema that the table does not have"))? =
+            *own.ok_or_else(|| Error::invalid("the table does not have the schema whose metadata is to change"))? =
                 schema.clone();
         }
         next.rows_seq = seq;
@@ -297,7 +297,7 @@ impl RowGroup {
     /// The record with more rows erased.
     pub fn with_erased(&self, rows: &Positions) -> Result<RowGroup> {
         if rows.0.max().is_some_and(|max| max >= self.rows) {
-            return Err(Error::invalid(format!("erases a row past the end of row group {}", self.id.0)));
+            return Err(Error::invalid(format!("a row past the end of row group {} cannot be erased", self.id.0)));
         }
         let erased = self.erased() | &*rows.0;
         let others = self.deletions.iter().filter(|deletion| deletion.born > Version(0));
@@ -370,15 +370,18 @@ impl Table {
             records[at] += 1;
             below.extend(group.addresses().skip(1));
             if erased.0.max().is_some_and(|max| max >= group.rows) {
-                return Err(Error::invalid(format!("erases a row past the end of row group {}", group.id.0)));
+                return Err(Error::invalid(format!("a row past the end of row group {} cannot be erased", group.id.0)));
             }
             let kept = Rows::All.without(&Rows::of((*erased.0).clone(), group.rows), group.rows);
             if retained.needed(group).without(&kept, group.rows) != Rows::None {
-                return Err(Error::conflict(format!("rows of row group {} are needed again", group.id.0)));
+                return Err(Error::conflict(format!(
+                    "rows of row group {} are needed again, so they cannot be erased",
+                    group.id.0
+                )));
             }
             let rows = kept.count(group.rows) as u32;
             if (rows == 0) != to.is_none() {
-                return Err(Error::invalid(format!("row group {} is shrunk to another number of rows", group.id.0)));
+                return Err(Error::invalid(format!("row group {} is shrunk to a wrong number of rows", group.id.0)));
             }
             let mut outputs = Vec::new();
             if let Some((address, ordered)) = to {

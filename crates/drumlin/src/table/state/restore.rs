@@ -29,7 +29,9 @@ impl Table {
         from.check_in_groups()?;
         let record = from.record(version)?;
         if from.spec != self.spec {
-            return Err(Error::invalid("it has another sort order or key than the table whose version it is to have"));
+            return Err(Error::invalid(
+                "the table has another sort order or key than the one whose version is to be restored",
+            ));
         }
         let own = from.id == self.id;
         let mut next = self.clone();
@@ -129,7 +131,7 @@ impl Table {
     pub(in crate::table) fn check_in_groups(&self) -> Result<()> {
         match self.parts.is_empty() || planted(Bug::CopyInMemory) {
             true => Ok(()),
-            false => Err(Error::conflict("rows written by key are not in row groups yet")),
+            false => Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first")),
         }
     }
 }

@@ -90,7 +90,7 @@ impl Table {
         for (version, story) in stories {
             if self.version(version).is_none() {
                 return Err(Error::corrupt(format!(
-                    "table {}: the story of version {version}, which it lacks",
+                    "table {}: it has a record of what version {version} did, but not that version",
                     self.id
                 )));
             }

@@ -72,7 +72,7 @@ impl Table {
             if let Some(positions) = own
                 && !positions.0.is_subset(&seen.positions(old.rows))
             {
-                return Err(Error::invalid(format!("deletes rows of row group {} that are not there", old.id.0)));
+                return Err(Error::invalid(format!("row group {} lacks rows that are to be deleted", old.id.0)));
             }
             let Some(new) = new else {
                 let mut cut = RowGroup::clone(old);
@@ -106,10 +106,10 @@ impl Table {
             groups.push_back(Arc::new(record));
         }
         if let Some(id) = replaced.keys().chain(gone.keys()).next() {
-            return Err(Error::conflict(format!("row group {} is gone", id.0)));
+            return Err(Error::conflict(format!("row group {} no longer exists", id.0)));
         }
         if let Some(id) = patches.keys().next() {
-            return Err(Error::invalid(format!("a patch of row group {}, which is not replaced", id.0)));
+            return Err(Error::invalid(format!("row group {} has a patch, but is not replaced", id.0)));
         }
         next.groups = groups;
         for group in &update.groups {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use arrow::array::ArrayRef;
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, to_hex};
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 use crate::table::order::sort_columns;
@@ -13,7 +13,8 @@ use crate::table::{RowGroup, Table};
 
 /// Reads every column of a layer of `group`, the newest being 0, bypassing the cache. Returns what is wrong with it, by column.
 pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
-    let layer = group.layers().nth(layer).ok_or_else(|| Error::invalid("a layer that the row group does not have"))?;
+    let layer =
+        group.layers().nth(layer).ok_or_else(|| Error::invalid("the row group does not have the requested layer"))?;
     let schema = &table.schemas[layer.schema as usize];
     let (schema, order) = (&schema.0, schema.order(&table.spec));
     let mut faults = Vec::new();
@@ -46,7 +47,7 @@ pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer:
 /// How the statistics `stated` contradict `found`, those of the actual column.
 fn disagreement(stated: &ColumnStats, found: &ColumnStats) -> Option<String> {
     if stated.nulls != found.nulls {
-        return Some(format!("its statistics count {} nulls, it has {}", stated.nulls, found.nulls));
+        return Some(format!("its statistics count {} nulls, but it has {}", stated.nulls, found.nulls));
     }
     let wrong = |what: &str, stated_bound: &Option<Stat>, found_bound: &Option<Stat>, outside: Ordering| {
         // A missing bound is never wrong.
@@ -57,10 +58,26 @@ fn disagreement(stated: &ColumnStats, found: &ColumnStats) -> Option<String> {
             // A long value is cut in both; only a whole value must be exactly equal.
             Some(order) => order != outside && (!stated.exact || !found.exact || order == Ordering::Equal),
         };
-        (!sound).then(|| format!("its statistics say that the {what} value is {said:?}, it is {is:?}"))
+        (!sound)
+            .then(|| format!("its statistics say that the {what} value is {}, but it is {}", shown(said), shown(is)))
     };
     wrong("least", &stated.min, &found.min, Ordering::Greater)
         .or_else(|| wrong("greatest", &stated.max, &found.max, Ordering::Less))
+}
+
+/// A bound as text.
+fn shown(stat: &Stat) -> String {
+    match stat {
+        Stat::Bool(value) => value.to_string(),
+        Stat::Int(value) => value.to_string(),
+        Stat::UInt(value) => value.to_string(),
+        Stat::Decimal(value) => value.to_string(),
+        Stat::Float(value) => value.to_string(),
+        Stat::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => format!("'{text}'"),
+            Err(_) => format!("x'{}'", to_hex(bytes)),
+        },
+    }
 }
 
 #[cfg(test)]

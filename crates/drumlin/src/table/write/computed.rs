@@ -8,7 +8,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use crate::base::{Error, Pool, Result, Task, Version};
+use crate::base::{Error, Pool, Result, Task, TypeName, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::filter::{BoundExpression, Expression, Filter};
 use crate::segment::{Form, Proof, Scheme, Segment, encode_like, filter_batch, interleave};
@@ -35,16 +35,17 @@ pub(in crate::table) fn check_set(
     fixed: &[String],
 ) -> Result<Vec<(usize, BoundExpression)>> {
     if set.is_empty() {
-        return Err(Error::invalid("no column is set"));
+        return Err(Error::invalid("no column is set; give at least one column and its value"));
     }
     let mut columns: Vec<(usize, BoundExpression)> = Vec::with_capacity(set.len());
     for (name, expression) in set {
         let at = find(schema, name)?;
         let field = schema.field(at);
         if fixed.contains(field.name()) {
-            let what = if table.spec.keyed { "part of the key" } else { "one that the table is sorted by" };
+            let what = if table.spec.keyed { "part of the key" } else { "a column that the table is sorted by" };
             return Err(Error::invalid(format!(
-                "column '{name}' is {what}: delete the rows and write them again, in one transaction"
+                "column '{name}' is {what}, so it cannot be set; delete the rows and write them again, in one \
+                 transaction"
             )));
         }
         if columns.iter().any(|(known, _)| *known == at) {
@@ -118,7 +119,7 @@ pub(in crate::table) fn value_of(field: &Field, bound: &BoundExpression, batch: 
     let array = bound.compute(batch).map_err(|e| e.context(format!("column '{}'", field.name())))?;
     if let Some((_, value, why)) = find_impossible(&array, None) {
         let (name, data_type) = (field.name(), field.data_type());
-        return Err(Error::invalid(format!("column '{name}': {value} {why} its type {data_type}")));
+        return Err(Error::invalid(format!("column '{name}': {value} {why} its type {}", TypeName(data_type))));
     }
     not_null(field, array)
 }
@@ -127,7 +128,7 @@ pub(in crate::table) fn value_of(field: &Field, bound: &BoundExpression, batch: 
 pub(in crate::table) fn not_null(field: &Field, array: ArrayRef) -> Result<ArrayRef> {
     match !field.is_nullable() && array.logical_null_count() > 0 {
         true => Err(Error::schema_mismatch(format!(
-            "column '{}' takes no nulls, and would be null in {} rows",
+            "column '{}' takes no nulls, but would be null in {} rows",
             field.name(),
             array.logical_null_count()
         ))),
@@ -300,7 +301,7 @@ pub fn refuse_matching(
     let first: RoaringBitmap = first.iter().take(1).collect();
     let row = changed_rows(blocks, table, read_point.version, group, &first, &[])?;
     Err(Error::schema_mismatch(format!(
-        "{what} does not hold in {rows} rows that are there: in the first, {}",
+        "{what} does not hold for {rows} of the existing rows; in the first, {}",
         values_of(&row, 0, &filter.columns())?
     )))
 }

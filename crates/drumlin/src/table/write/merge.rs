@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 use super::computed::{NewValues, check_set, not_null, rows_of, value_of};
 use super::merge_keys::{KeyRows, SourceKeys, key_columns};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Version};
+use crate::base::{Error, Result, TypeName, Version};
 use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
@@ -125,7 +125,7 @@ fn as_written(schema: &Schema, source: RecordBatch) -> Result<RecordBatch> {
         let column = match own.is_integer() && narrow.is_integer() {
             // Lists of Python have wide integers, which are the same in fewer bits if they fit.
             true => cast_exactly(&columns[at], narrow).map_err(|e| {
-                let name = field.name();
+                let (name, narrow, own) = (field.name(), TypeName(narrow), TypeName(own));
                 Error::schema_mismatch(format!("column '{name}': the table has type {narrow}, the data has {own}: {e}"))
             })?,
             false => conform(&source.project(&[at])?, &Arc::new(Schema::new(vec![wanted.clone()])))?.column(0).clone(),
@@ -145,7 +145,7 @@ impl<'a> BoundMerge<'a> {
         let schema = table.schema_of(newest)?;
         let on = match (merge.on.as_slice(), table.key()) {
             ([], None) => {
-                return Err(Error::invalid("the table has no key: say in which columns rows are equal (`on`)"));
+                return Err(Error::invalid("the table has no key; name the columns by which rows are compared (`on`)"));
             }
             ([], Some(key)) => key,
             (names, _) => names,
@@ -168,7 +168,9 @@ impl<'a> BoundMerge<'a> {
         clauses.extend(binder.changes(&merge.not_matched_by_source, false)?);
         let inserts = binder.inserts(&merge.not_matched)?;
         if clauses.is_empty() && inserts.is_empty() {
-            return Err(Error::invalid("the merge says of no row what becomes of it"));
+            return Err(Error::invalid(
+                "the merge has no action; say what to do with rows that match, or with rows that do not",
+            ));
         }
         Ok(Self { table, version: newest, schema, source, came, on: places, keys, range, clauses, matched, inserts })
     }
@@ -289,10 +291,11 @@ impl<'a> BoundMerge<'a> {
                     true => Ok("null".to_owned()),
                     false => Ok::<_, Error>(array_value_to_string(column, row)?),
                 };
-                let what = if self.table.spec.keyed { "part of the key" } else { "one that the table is sorted by" };
+                let what =
+                    if self.table.spec.keyed { "part of the key" } else { "a column that the table is sorted by" };
                 return Err(Error::invalid(format!(
-                    "row {} of the data has {} in column '{}', and the row that it matches {}: the column is {what}, so it cannot be \
-                     set; leave it out of the data, or delete the row and add the other",
+                    "row {} of the data has {} in column '{}', but the row that it matches has {}: the column is \
+                     {what}, so it cannot be set; leave it out of the data, or delete the row and add the new one",
                     pairs[row].1.unwrap_or_default(),
                     shown(&came)?,
                     field.name(),
@@ -433,7 +436,10 @@ impl Binder<'_> {
             let set = match action {
                 WhenMatched::Update(set) => Some(set.clone()),
                 WhenMatched::UpdateAll if !matched => {
-                    return Err(Error::invalid("a row that matches none has no columns of the data to be set to"));
+                    return Err(Error::invalid(
+                        "a row that matches no row of the data cannot be set to the columns of the data; give an \
+                         expression for each column instead",
+                    ));
                 }
                 WhenMatched::UpdateAll => {
                     same = self.kept()?;

@@ -48,7 +48,7 @@ impl SourceKeys {
                 let shown = |column: &ArrayRef| Ok(arrow::util::display::array_value_to_string(column, row)?);
                 let values = columns.columns().iter().map(shown).collect::<Result<Vec<String>>>()?;
                 return Err(Error::invalid(format!(
-                    "two rows of the data, {first} and {row}, have the same {}: {}; which of them counts is not known",
+                    "rows {first} and {row} of the data have the same {}: {}; expected different ones in each row",
                     on.join(", "),
                     values.join(", ")
                 )));

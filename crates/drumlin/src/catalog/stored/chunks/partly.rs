@@ -13,7 +13,7 @@ use crate::catalog::stored::sections::Builder;
 use crate::catalog::{State, Tables};
 use crate::table::{Instants, Past, Table};
 
-const UNREADABLE: &str = "its bytes cannot be read, or are not those that were written";
+const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
 
 /// A part of a catalog snapshot that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ impl ChunkAddress {
     /// Its range in the object; `Corrupt` if it is impossible.
     pub fn range(&self) -> Result<Range<u64>> {
         let end = self.offset.checked_add(self.bytes);
-        Ok(self.offset..end.ok_or_else(|| damaged(self, &"its end is too far off"))?)
+        Ok(self.offset..end.ok_or_else(|| damaged(self, &"its end is too large"))?)
     }
 }
 

@@ -129,10 +129,11 @@ pub(in crate::store) fn admit(
             check_written(draft.effects(), base, working)?;
             let mut again = fresh();
             let redone = again.redo(draft.effects().to_vec(), base);
-            redone.map_err(|e| Error::conflict(format!("what it is based on has changed: {}", e.message())))?;
+            redone
+                .map_err(|e| Error::conflict(format!("the state that it is based on has changed: {}", e.message())))?;
             // What its effects entail may depend on nodes that it did not read.
             if !again.did_the_same(draft.effects())? {
-                return Err(Error::conflict("what it entails has changed since it was made"));
+                return Err(Error::conflict("its effects have changed since it was made"));
             }
             again
         }
@@ -202,11 +203,11 @@ pub(in crate::store) fn too_large(transaction: &TransactionRecord, after: &State
     let path = largest.and_then(Effect::table).and_then(|table| after.path_of(table));
     let most = match (path, largest) {
         (Some(path), _) => format!("most of it for '{path}'"),
-        (None, Some(effect)) => format!("most of it for what {}", effect.name()),
-        (None, None) => "without any effect".to_owned(),
+        (None, Some(effect)) => format!("most of it because it {}", effect.name()),
+        (None, None) => "without any change".to_owned(),
     };
     Error::invalid(format!(
-        "the commit would take {bytes} bytes in the log, {most}; at most {limit} are possible: do it in parts"
+        "the commit would take {bytes} bytes in the log, {most}; expected at most {limit}, so do it in parts"
     ))
 }
 

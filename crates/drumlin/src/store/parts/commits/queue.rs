@@ -94,7 +94,7 @@ impl Committer {
         }
         lead();
         match slot.wait() {
-            Ok(answer) => answer.unwrap_or_else(|| Err(Error::closed("the commit got no answer"))),
+            Ok(answer) => answer.unwrap_or_else(|| Err(Error::closed("the commit ended without an answer"))),
             Err(stopped) => left(stopped),
         }
     }
@@ -110,7 +110,7 @@ impl Committer {
         }
         let Some(at) = queue.waiting.iter().position(|waiting| Arc::ptr_eq(&waiting.slot, slot)) else {
             return Some(Err(Error::in_doubt(
-                "the call was stopped while its commit was under way; whether it was made is not known",
+                "the call was stopped during its commit; it is not known whether the commit was made",
             )));
         };
         let leads = matches!(*state, SlotState::Leading);
@@ -165,7 +165,9 @@ impl Drop for Carried {
         for slot in &self.0 {
             // An answered one has taken its answer and no longer waits, or still finds it here.
             if matches!(*slot.state.lock(), SlotState::Waiting) {
-                slot.set(SlotState::Answered(Err(Error::in_doubt("the commit panicked; open the store again"))));
+                slot.set(SlotState::Answered(Err(Error::in_doubt(
+                    "the commit failed unexpectedly; open the store again",
+                ))));
             }
         }
     }

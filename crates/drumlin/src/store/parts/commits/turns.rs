@@ -163,7 +163,7 @@ impl Commits {
         if times >= OVERTAKEN_OFTEN {
             self.context.env().warn.say(WarningKind::ManyRetries, || {
                 let uri = self.context.uri();
-                format!("{uri}: other processes committed first {times} times before a commit was done")
+                format!("{uri}: other processes committed first {times} times before a commit succeeded")
             });
         }
         answer
@@ -207,7 +207,7 @@ impl Commits {
         let mut answers = done.into_iter();
         let answer = |_: &Waiting| match (&outcome, answers.next()) {
             (_, Some(answer)) => answer,
-            (Ok(()), None) => Err(Error::closed("the commit got no answer")),
+            (Ok(()), None) => Err(Error::closed("the commit ended without an answer")),
             (Err(e), None) => Err(Error::new(e.kind(), e.to_string())),
         };
         batch.iter().map(answer).collect()
@@ -226,7 +226,7 @@ impl Commits {
         // What is built in its turn from the newest state alone depends on nothing before.
         let depends = !proposal.footprint.reads.is_empty() || matches!(proposal.work, Work::Done(_));
         match depends && !self.newest.is_proven(proposal.base.seq) {
-            true => Err(Error::conflict("what this commit was prepared on cannot be found in the log any more")),
+            true => Err(Error::conflict("the state that this commit is based on is no longer in the log")),
             false => Ok(()),
         }
     }
@@ -255,7 +255,7 @@ impl Commits {
             // A panic in one transaction does not affect the others.
             let (without, again, at) = (working.clone(), log.is_shared(), (seq, time, ages));
             let admitted = catch_unwind(AssertUnwindSafe(|| admit(&mut working, proposal, newest, again, at)));
-            let mut admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction panicked")));
+            let mut admitted = admitted.unwrap_or_else(|_| Err(Error::invalid("the transaction failed unexpectedly")));
             if let Ok((transaction, after)) = &admitted {
                 let own = transaction.bytes();
                 // If too large alone, it is refused; else it waits for the next entry.
@@ -310,7 +310,7 @@ impl Commits {
         let bytes = working.settle().map_err(|e| {
             log.poison();
             let what = format!("commit {seq} (transaction {:032x})", id.0);
-            Error::in_doubt(format!("{what} is in the log, but not in memory: open the store again")).with_source(e)
+            Error::in_doubt(format!("{what} is in the log, but not in memory; open the store again")).with_source(e)
         })?;
         self.newest.add_memtable_bytes(bytes);
         self.count_commit(transactions.len() as u64, log.is_shared());

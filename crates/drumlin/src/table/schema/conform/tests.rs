@@ -27,7 +27,7 @@ fn a_mismatch_names_the_column_and_both_types() {
     let table = schema(vec![Field::new("n", DataType::Int32, false)]);
     let batch = |name: &str, column: ArrayRef| RecordBatch::try_from_iter([(name, column)]).unwrap();
     for (bad, words) in [
-        (batch("n", Arc::new(StringArray::from(vec!["1"]))), ["column 'n'", "Int32", "Utf8"]),
+        (batch("n", Arc::new(StringArray::from(vec!["1"]))), ["column 'n'", "int32", "string"]),
         (batch("m", Arc::new(Int32Array::from(vec![1]))), ["the table has 'n'", "lacks", "the data has 'm'"]),
         (batch("n", Arc::new(Int32Array::from(vec![None, Some(1)]))), ["column 'n'", "no nulls", "has 1"]),
     ] {
@@ -71,8 +71,8 @@ fn units_and_floats_are_taken_where_every_value_is_exact() {
         (Arc::new(Int32Array::from(vec![1 << 24, (1 << 24) + 1])), DataType::Float32, Some("row 1")),
         (Arc::new(Int64Array::from(vec![Some(7), None])), DataType::UInt64, None),
         (Arc::new(Int64Array::from(vec![7, -1])), DataType::UInt64, Some("-1 in row 1")),
-        (Arc::new(Int64Array::from(vec![7])), DataType::UInt32, Some("the table has type UInt32")),
-        (Arc::new(Float64Array::from(vec![1.0])), DataType::Int64, Some("the table has type Int64")),
+        (Arc::new(Int64Array::from(vec![7])), DataType::UInt32, Some("the table has type uint32")),
+        (Arc::new(Float64Array::from(vec![1.0])), DataType::Int64, Some("the table has type int64")),
         (decimal(vec![Some(7), None], 1, 0), DataType::Decimal128(12, 3), None),
         (decimal(vec![Some(7_000), None], 12, 3), DataType::Decimal64(2, 0), None),
         (decimal(vec![Some(7_000), Some(1_234)], 12, 3), DataType::Decimal128(12, 2), Some("1.234 in row 1")),
@@ -234,9 +234,9 @@ fn times_outside_a_day_and_dates_with_a_time_are_refused() {
         (Arc::new(Time32SecondArray::from(vec![Some(0), None, Some(86_399)])), None),
         (Arc::new(Time32SecondArray::from(vec![0, 86_400])), Some("86400 in row 1")),
         (Arc::new(Time64NanosecondArray::from(vec![day - 1, -1])), Some("-1 in row 1")),
-        (Arc::new(Time64NanosecondArray::from(vec![day])), Some("no time of a day")),
+        (Arc::new(Time64NanosecondArray::from(vec![day])), Some("is not a time of day")),
         (Arc::new(Date64Array::from(vec![Some(-86_400_000), None, Some(0)])), None),
-        (Arc::new(Date64Array::from(vec![0, 1])), Some("a date with a time of day")),
+        (Arc::new(Date64Array::from(vec![0, 1])), Some("has a time of day")),
     ];
     for (column, refused) in columns {
         let batch = one(column);
