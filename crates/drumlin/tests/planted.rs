@@ -387,7 +387,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 93] = [
+    let single: [(Bug, Check); 94] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -416,6 +416,7 @@ fn main() {
         (Bug::CondemnInline, inline_is_not_condemned),
         (Bug::ForgetMoves, || layout::transactions_beside_checkpoints(0..20)),
         (Bug::KeepOwnGroups, || layout::transactions_beside_checkpoints(0..40)),
+        (Bug::KeepFigures, pages::what_pages_say_follows_where_tables_are),
         (Bug::KeepOwnVersions, layout::own_versions_are_named),
         (Bug::SkipCarry, || layout::transactions_beside_checkpoints(0..20)),
         (Bug::TrustClock, || clocks::beside_a_wrong_clock(20 * 365 * 86_400_000_000, true)),

@@ -232,6 +232,8 @@ pub enum Bug {
     KeepOwnGroups = 207,
     /// A transaction names its own versions by the numbers that these had when they were made.
     KeepOwnVersions = 208,
+    /// What a page of the catalog says of a table stays as it was where only the table's place has changed.
+    KeepFigures = 209,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -41,8 +41,9 @@ pub struct Tables {
     packed: Arc<Packed>,
     /// What all of them have together.
     totals: Totals,
-    /// The last commit that changed a retention since the pages were written: what they say of it no longer holds.
-    pub(super) retention_changed: Option<Seq>,
+    /// The last commit since which what the pages say of tables may not hold: it changed a retention, or a store was opened
+    /// in which they said what was not so.
+    pub(super) doubted: Option<Seq>,
 }
 
 /// Numbers of a store's tables.
@@ -100,7 +101,7 @@ impl Tables {
                 open.insert(*id, unpacked.find(*id)?);
             }
         }
-        Ok(Self { open, packed: Arc::new(Packed::new(pages)), totals, retention_changed: None })
+        Ok(Self { open, packed: Arc::new(Packed::new(pages)), totals, doubted: None })
     }
 
     /// A table; `Corrupt` if its page is damaged. O(log n), and if it is in a page and not remembered, the time that it
@@ -294,14 +295,21 @@ impl Tables {
         })
     }
 
-    /// The ids of the tables that differ from those of `then`, which has the same pages.
-    pub(super) fn changed_since(&self, then: &Self) -> Vec<TableId> {
+    /// The ids of the tables that differ from those of `then`, which has the same pages, or of which the pages do not say what
+    /// `describe` does: that depends on where they are, too.
+    pub(super) fn changed_since(&self, then: &Self, describe: &dyn Fn(&Table) -> TableFigures) -> Result<Vec<TableId>> {
         debug_assert!(self.same_pages(then));
         let changed = then.open.diff(&self.open).filter_map(|item| match item {
             DiffItem::Add(id, _) | DiffItem::Remove(id, _) => Some(*id),
             DiffItem::Update { old: (id, old), new: (_, new) } => (old != new).then_some(*id),
         });
-        changed.collect()
+        let mut changed: Vec<TableId> = changed.collect();
+        for table in self.open() {
+            if !self.packed.says(table, describe)? {
+                changed.push(table.id);
+            }
+        }
+        Ok(changed)
     }
 
     /// Writes what the pages and the decoded tables have from `from` on, up to, but excluding, `until`; the former as they
@@ -359,8 +367,8 @@ impl Tables {
                 open.insert(*id, table.clone());
             }
         }
-        let retention_changed = self.retention_changed.filter(|changed| Some(*changed) != written.retention_changed);
-        Self { open, packed: pages.clone(), retention_changed, ..self.clone() }
+        let doubted = self.doubted.filter(|changed| Some(*changed) != written.doubted);
+        Self { open, packed: pages.clone(), doubted, ..self.clone() }
     }
 }
 
@@ -418,6 +426,11 @@ impl Packed {
         pages.truncate(RECENT_PAGES - 1);
         pages.insert(0, (at, page.clone()));
         Ok(page)
+    }
+
+    /// Whether what a page says of a table is what `describe` does.
+    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+        Ok(self.figures_of(table.id)? == Some(describe(table)) || planted(Bug::KeepFigures))
     }
 
     fn figures_of(&self, id: TableId) -> Result<Option<TableFigures>> {

@@ -304,6 +304,42 @@ pub fn writes_beside_checkpoints_stay() -> Result<(), String> {
     Ok(())
 }
 
+/// What a page of the catalog says of a table follows where the table is: which retention applies to it, and whether a path
+/// shows it. Both tables are decoded, and no commit changes their records.
+pub fn what_pages_say_follows_where_tables_are() -> Result<(), String> {
+    let text = |e: drumlin::Error| e.to_string();
+    let (disk, clock) = (SimDisk::new(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
+    let store = open_inline(&disk, &clock, 2).map_err(text)?;
+    store.set_retention("hour", Some(Retention::KeepMicros(3_600_000_000))).map_err(text)?;
+    store.set_retention("last", Some(Retention::KeepLast(1))).map_err(text)?;
+    for path in ["moved", "last/held"] {
+        store.write(path, batch(&numbered(0, 2)), &WriteOptions::default()).map_err(text)?;
+        store.append(path, batch(&numbered(2, 2)), &WriteOptions::default()).map_err(text)?;
+    }
+    store.snapshot("s", "last/held").map_err(text)?;
+    // Merges the row groups of both, so their rewrites are still known.
+    let report = store.checkpoint(&CheckpointOptions::default()).map_err(text)?;
+    same(&(report.groups_before, report.groups_after), &(4, 2), "row groups")?;
+    store.drop(&["moved".into(), "last/held".into()], Missing::Refuse).map_err(text)?;
+    store.undrop("moved", Some("hour/moved")).map_err(text)?;
+    let at_once = ReclaimOptions { grace_micros: 0, ..ReclaimOptions::default() };
+    let held = |store: &Store| Ok::<_, String>(store.reclaim(&at_once).map_err(text)?.holding.history_bytes);
+    let expected = held(&store)?;
+    store.checkpoint(&CheckpointOptions::default()).map_err(text)?;
+    same(&(expected > 0, held(&store)?), &(true, expected), "bytes of history after a checkpoint")?;
+    store.close().map_err(text)?;
+    let store = open_inline(&disk, &clock, 2).map_err(text)?;
+    same(&held(&store)?, &expected, "bytes of history after opening")?;
+    clock.set(Timestamp(1_000_000 + 2 * 3_600_000_000));
+    let report = store.checkpoint(&CheckpointOptions::default()).map_err(text)?;
+    same(&report.versions_expired, &1, "versions that expired where the table was moved to")
+}
+
+#[test]
+fn pages_say_of_tables_what_follows_from_where_they_are() {
+    what_pages_say_follows_where_tables_are().unwrap();
+}
+
 // faults: concurrent change x checkpoint
 #[test]
 fn checkpoints_do_not_undo_what_is_written_beside_them() {

@@ -29,12 +29,12 @@ impl State {
             }
             Effect::Nodes(nodes) => self.apply_nodes(nodes, seq)?,
             Effect::SetRetention { path, retention } => {
-                self.tables.retention_changed = Some(seq);
+                self.tables.doubted = Some(seq);
                 self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.retention = *retention));
             }
             Effect::SetDefaultRetention { retention } => {
                 if self.default_retention != *retention {
-                    self.tables.retention_changed = Some(seq);
+                    self.tables.doubted = Some(seq);
                 }
                 self.default_retention = *retention;
             }

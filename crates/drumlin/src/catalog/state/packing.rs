@@ -42,7 +42,7 @@ impl State {
     /// The versions that retention removes at `now`, by table. Costs as much as there are tables that have changed since the
     /// last catalog snapshot, and pages in which something expires; after a retention was changed, O(tables).
     pub fn expired(&self, now: Timestamp) -> Result<Vec<(TableId, Vec<Version>)>> {
-        let all = self.tables.retention_changed.is_some() && !planted(Bug::ForgetDue);
+        let all = self.tables.doubted.is_some() && !planted(Bug::ForgetDue);
         let mut expired = Vec::new();
         for table in self.tables.read(|figures| all || figures.due.is_some_and(|due| due < now)) {
             let table = table?;
@@ -57,8 +57,10 @@ impl State {
     /// The same state, with the tables that are as they were in `written` in the pages that were written of it.
     #[must_use]
     pub fn with_pages(&self, written: &State, pages: &Arc<Packed>) -> Self {
-        let has_moves = |id: TableId| self.open_table(id).is_some_and(|table| table.has_moves());
-        let needed = |id: TableId| has_moves(id) || self.unsettled.contains(&id);
+        // It may have been moved, or taken out of the trash, since they were written.
+        let described = |table: &Arc<Table>| pages.says(table, &|table| self.figures_of(table)).unwrap_or(false);
+        let stays = |table: &Arc<Table>| table.has_moves() || !described(table) && !planted(Bug::KeepPages);
+        let needed = |id: TableId| self.unsettled.contains(&id) || self.open_table(id).is_some_and(stays);
         Self { tables: self.tables.packed_as(&written.tables, pages, needed), ..self.clone() }
     }
 

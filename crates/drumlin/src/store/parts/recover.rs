@@ -83,7 +83,7 @@ pub(in crate::store) fn write_catalog(
         Some((env, retry)) => create(storage, env, retry, &name, &parts)?,
         None => storage.put(&name, &parts, WriteMode::Replace)?,
     }
-    let state = state.stored().with_pages(state, &packed);
+    let state = state.with_pages(state, &packed).stored();
     Ok((base, Catalog { base, index, state }, packed))
 }
 
@@ -239,6 +239,9 @@ pub(in crate::store) fn replay(storage: &dyn Storage, opened: &Opened) -> Result
     }
     state.restore()?;
     state.check()?;
+    if index.is_some() {
+        state.doubt_pages()?;
+    }
     let catalog = index.zip(opened.base).map(|(index, base)| Catalog { base, index, state: state.stored() });
     opened.entries.iter().try_for_each(|entry| match entry.seq <= state.seq {
         true => replay_rows(&state, entry),

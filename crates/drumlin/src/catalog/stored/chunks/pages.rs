@@ -42,13 +42,13 @@ pub(super) fn write_pages(
             pages.push(page);
         }
     };
-    let again = now.tables.retention_changed.is_some();
+    let again = now.tables.doubted.is_some();
     let continues = now.tables.same_pages(&then.tables) && old.len() == now.tables.pages().len() && !old.is_empty();
     if !continues || again {
         now.tables.write_range((None, None), again, &mut writer)?;
     } else {
         let mut stale: Vec<bool> = old.iter().map(|page| emptied.contains(&page.chunk.place.object)).collect();
-        for id in now.tables.changed_since(&then.tables) {
+        for id in now.tables.changed_since(&then.tables, &describe)? {
             stale[old.partition_point(|page| page.chunk.first <= id).saturating_sub(1)] = true;
         }
         for (at, (known, page)) in old.iter().zip(now.tables.pages()).enumerate() {
