@@ -4,7 +4,7 @@
 //! counts nothing.
 //!
 //! The layers add to the [`Metrics`] of their [`super::Env`]; names, units and words for people are in
-//! `store/metrics.rs`.
+//! `store/upkeep/metrics.rs`.
 //!
 //! Commits are counted where they are made (*commit.rs*), requests and bytes by a storage that wraps every other
 //! (*metered.rs*), row groups and rows where pieces of scans are read.

@@ -293,7 +293,7 @@ fn hashes(array: &ArrayRef) -> Vec<u64> {
         DataType::LargeListView(_) => of_views(array.as_list_view::<i64>()),
         _ => match Numbers::of(array) {
             Some(numbers) => numbers.hashes(),
-            // A column of the null type; there are no others, see table/schema.rs.
+            // A column of the null type; there are no others, see table/schema/stored.rs.
             None => vec![NULL; array.len()],
         },
     };

@@ -110,7 +110,10 @@ fn create(storage: &dyn Storage, env: &Env, retry: u64, name: &str, parts: &[Byt
         match storage.get(name) {
             Ok(there) if is_whole(&there, parts) => return Ok(()),
             Ok(_) => return Err(Error::already_exists(format!("{name} was written by another process"))),
-            // It was not done, or that cannot be found out: try again.
+            // It was not done: try again.
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            // That cannot be found out now.
+            Err(_) if !patience.pause(env)? => return Err(failure),
             Err(_) => {}
         }
     }
