@@ -114,7 +114,7 @@ $(PAGE)/.installed: python/requirements-page.txt crates/drumlin-ui/page/package-
 check: build
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets $(PLANTED) -- -D warnings
-	cargo clippy --release -p drumlin --lib --examples -- -D warnings
+	cargo clippy --release -p drumlin --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs/site/*.py && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs/site/*.py

@@ -22,6 +22,8 @@ const LAYERS: [&str; 11] =
 const LINES_MAX: usize = 600;
 
 const FUNCTION_LINES_MAX: usize = 90;
+/// The maximum number of files in a folder of the core or of the Python package.
+const FOLDER_FILES_MAX: usize = 15;
 const EMPTY_NAMES: [&str; 5] = ["utils", "util", "common", "helpers", "manager"];
 
 /// The files below `folder` with one of `extensions`, in order.
@@ -92,6 +94,27 @@ fn the_library_lists_every_layer() {
         assert!(lib.contains(&format!("pub mod {layer};")), "lib.rs lacks {layer}");
     }
     assert_eq!(lib.matches("\npub mod ").count(), LAYERS.len(), "lib.rs has a module that is no layer");
+}
+
+/// The layers are public for tests alone (feature `internals`); users have what the crate itself names.
+#[test]
+fn examples_use_no_layer() {
+    for file in sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let used = LAYERS.iter().find(|layer| text.contains(&format!("drumlin::{layer}::")));
+        assert_eq!(used, None, "{} uses a layer", file.display());
+    }
+}
+
+#[test]
+fn folders_hold_what_one_can_look_over() {
+    let mut counts = std::collections::BTreeMap::<PathBuf, usize>::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in sources(&core()).into_iter().chain(files(&root.join("python/drumlin"), &["py", "pyi"])) {
+        *counts.entry(file.parent().unwrap().to_owned()).or_default() += 1;
+    }
+    let full: Vec<_> = counts.into_iter().filter(|(_, files)| *files > FOLDER_FILES_MAX).collect();
+    assert_eq!(full, [], "give folders to what belongs together, and say in their mod.rs what lives there");
 }
 
 /// Functions that are tables of cases.
