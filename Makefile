@@ -29,11 +29,15 @@ MIGRATE := $(CURDIR)/.venv/migrate
 PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
+.PHONY: build dev wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
 	$(BIN)/python python/build.py
+
+# The same for development: our own crates without optimisation, in seconds after an edit. `make build` puts the other back.
+dev: $(BIN)/python
+	$(BIN)/python python/build.py --dev
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv

