@@ -475,4 +475,5 @@ def test_what_the_function_raises_is_raised_once() -> None:
             assert await other.tree.list("**") == []
 
     asyncio.run(main())
-    assert calls == ["sync", "aio"] and store.tree.list("**") == []
+    assert calls == ["sync", "aio"]
+    assert store.tree.list("**") == []
