@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::parts::{Commits, Context, Handles, Pin, Tenure, Triggers, Upkeep, Watched, recover};
+use super::parts::{Commits, Handles, Pin, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
 use crate::base::{Cancel, Env, Error, Result, Seq, Timestamp, waiting};
 use crate::block::{BlockReader, MissingBlock};
@@ -25,7 +25,7 @@ pub struct Store {
 
 /// The parts.
 pub(super) struct Inner {
-    context: Arc<Context>,
+    setting: Arc<Setting>,
     commits: Arc<Commits>,
     reader: Arc<BlockReader>,
     upkeep: Upkeep,
@@ -39,7 +39,7 @@ pub(super) struct Inner {
 pub(super) type Automatic = fn(&Store, &Cancel) -> Result<Vec<String>>;
 
 /// What was found, or made, where a store is opened.
-pub(super) struct Opening {
+pub(super) struct Contents {
     pub storage: Arc<InlineStorage>,
     pub log: Box<dyn CommitLog>,
     pub state: State,
@@ -67,20 +67,20 @@ impl Store {
         env: Env,
         uri: &str,
         options: Options,
-        opening: Opening,
+        contents: Contents,
         automatic: Automatic,
     ) -> Result<Store> {
-        let Opening { storage, log, state, catalog, lock, lent } = opening;
+        let Contents { storage, log, state, catalog, lock, lent } = contents;
         let shared = log.is_shared();
         let missing = if options.mode == Mode::Read || shared { MissingBlock::Reclaimed } else { MissingBlock::Damage };
         let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
         let triggers = Arc::new(Triggers::reporting_to(&env));
         let upkeep = Upkeep::new(catalog, state.open_tables_len());
         let log = Box::new(SealingLog::new(log, storage.clone()));
-        let context = Arc::new(Context::new(uri, options, env, storage, Tenure { shared, lent }));
-        let commits = Arc::new(Commits::new(context.clone(), log, state));
+        let setting = Arc::new(Setting::new(uri, options, env, storage, Tenure { shared, lent }));
+        let commits = Arc::new(Commits::new(setting.clone(), log, state));
         let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
-        let inner = Arc::new(Inner { context, commits, reader, upkeep, triggers, watched, handles, automatic });
+        let inner = Arc::new(Inner { setting, commits, reader, upkeep, triggers, watched, handles, automatic });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
     }
@@ -120,20 +120,20 @@ impl Store {
         self.handle.is_some()
     }
 
-    pub(super) fn context(&self) -> &Context {
-        &self.inner.context
+    pub(super) fn setting(&self) -> &Setting {
+        &self.inner.setting
     }
 
     pub(super) fn env(&self) -> &Env {
-        self.inner.context.env()
+        self.inner.setting.env()
     }
 
     pub(super) fn options(&self) -> &Options {
-        self.inner.context.options()
+        self.inner.setting.options()
     }
 
     pub(super) fn storage(&self) -> &Arc<InlineStorage> {
-        self.inner.context.storage()
+        self.inner.setting.storage()
     }
 
     pub(super) fn reader(&self) -> &Arc<BlockReader> {
@@ -167,7 +167,7 @@ impl Store {
     /// Fails if this handle, or the store, is closed.
     pub(super) fn check(&self) -> Result<()> {
         self.handle.as_ref().map_or(Ok(()), |handle| handle.check())?;
-        self.context().check()
+        self.setting().check()
     }
 
     /// The newest state known. O(1).
@@ -196,8 +196,8 @@ impl Store {
     /// In a shared store: takes in what others have committed, so that what is written does not depend on anything that
     /// was changed before the call.
     pub(super) fn refresh_if_shared(&self) -> Result<()> {
-        self.context().check_writable()?;
-        if self.context().is_shared() {
+        self.setting().check_writable()?;
+        if self.setting().is_shared() {
             self.refresh()?;
         }
         Ok(())
@@ -211,7 +211,7 @@ impl Store {
 
     /// Where the store is.
     pub fn uri(&self) -> &str {
-        self.context().uri()
+        self.setting().uri()
     }
 
     /// The last commit that this handle sees.
@@ -252,13 +252,13 @@ impl Store {
 
 impl Inner {
     fn close(&self) -> Result<()> {
-        if !self.context.close() {
+        if !self.setting.close() {
             return Ok(());
         }
         self.triggers.stop();
         // Nothing of a store that this process alone writes may go on once its lock is given up.
         let stop = || self.upkeep.background().stop();
-        let stopped = if self.context.is_shared() { stop() } else { waiting::unstoppable(stop) };
+        let stopped = if self.setting.is_shared() { stop() } else { waiting::unstoppable(stop) };
         let closed = self.commits.close().and(stopped);
         // Callbacks may hold handles of this store.
         self.triggers.clear();
@@ -267,9 +267,9 @@ impl Inner {
         last.drop_functions();
         drop(newest.replace(Arc::new(last)));
         self.handles.release_lock();
-        if self.context.owns_storage() {
+        if self.setting.owns_storage() {
             // Open scans are still read.
-            let storage = self.context.storage().clone();
+            let storage = self.setting.storage().clone();
             newest.pins().when_free(move || storage.release());
         }
         closed
@@ -297,7 +297,7 @@ impl Handle {
     /// `Closed` if it is closed.
     fn check(&self) -> Result<()> {
         match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::closed(format!("the store {} is closed; open it again", self.inner.context.uri()))),
+            true => Err(Error::closed(format!("the store {} is closed; open it again", self.inner.setting.uri()))),
             false => Ok(()),
         }
     }

@@ -25,7 +25,7 @@ use crate::store::open::opening::random_id;
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
-use crate::store::store::Opening;
+use crate::store::store::Contents;
 use crate::store::upkeep::checkpoint;
 use crate::store::{CheckpointReport, Mode, Options, Store, Sync};
 
@@ -443,9 +443,9 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     let options =
         Options { mode, sync, checkpoint_log_bytes: 0, memtable_bytes: 0, inline_bytes: 0, ..options.clone() };
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;
-    let opening =
-        Opening { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
-    let store = Store::start(env.clone(), "the salvaged store", options, opening, checkpoint::automatic)?;
+    let contents =
+        Contents { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
+    let store = Store::start(env.clone(), "the salvaged store", options, contents, checkpoint::automatic)?;
     let mut report = CheckpointReport::default();
     store.flush(task, &mut report)?;
     let mut state = State::clone(&*store.current()?);

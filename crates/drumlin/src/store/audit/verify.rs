@@ -249,7 +249,7 @@ impl Store {
         // What an open session is writing is not an orphan: alone, this process's own session; beside other writers,
         // all that have not ended.
         let own = self.commits().session().id();
-        let alone = !self.context().is_read_only() && !self.context().is_shared();
+        let alone = !self.setting().is_read_only() && !self.setting().is_shared();
         let ended = |session| match alone {
             _ if state.holds.is_open(session) => false,
             true => Some(session) != own,
@@ -266,7 +266,7 @@ impl Store {
             if let Some(_maintenance) = self.upkeep().try_lock() {
                 strays = self.unfinished(|found| found)?;
             }
-        } else if !self.context().is_read_only() {
+        } else if !self.setting().is_read_only() {
             strays = self.stray_log_objects()?;
             strays.extend(self.storage().unfinished("")?);
         }
@@ -296,7 +296,7 @@ impl Store {
 
     /// Reads and checks the newest catalog snapshot; returns its size.
     fn verify_catalog(&self) -> Result<u64> {
-        let others = self.context().is_read_only() || self.context().is_shared();
+        let others = self.setting().is_read_only() || self.setting().is_shared();
         let base = if others { self.commits().log().read()?.base } else { self.commits().log().base() };
         let Some(base) = base else { return Ok(0) };
         let index = recover::read_index(&**self.storage(), &base)?;

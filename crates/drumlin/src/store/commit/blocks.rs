@@ -30,12 +30,12 @@ impl Store {
     /// A writer for this process's next blocks.
     pub(in crate::store) fn block_writer(&self) -> Result<BlockWriter> {
         // A folder may be gone by now; beside others, who writes looks at the root first.
-        if !self.context().is_shared() {
+        if !self.setting().is_shared() {
             self.commits().log().confirm()?;
         }
         let (storage, numbers) = (self.storage().clone(), self.block_numbers()?);
         let writer = BlockWriter::new(storage, numbers, self.options().block_bytes);
-        if self.context().is_shared() {
+        if self.setting().is_shared() {
             return Ok(writer.keeping(KEPT_BYTES_MAX));
         }
         let commits = self.commits().clone();

@@ -114,7 +114,7 @@ impl Store {
     pub(in crate::store) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
         let proposal = proposal.told_by(self.message(), self.options().writer.as_deref());
-        self.context().check_writable()?;
+        self.setting().check_writable()?;
         if self.is_handle() {
             self.check_upkeep()?;
         }

@@ -12,7 +12,7 @@ impl Store {
     /// In a shared store: ends this process's session, if it has one, so that a sweep need not wait for that.
     pub(in crate::store) fn end_session(&self) -> Result<()> {
         let own = self.commits().session().id();
-        let Some(own) = own.filter(|_| self.context().is_shared()) else { return Ok(()) };
+        let Some(own) = own.filter(|_| self.setting().is_shared()) else { return Ok(()) };
         self.commit_effects(move |_| Ok(vec![Effect::FenceSessions { sessions: vec![own] }]))?;
         Ok(())
     }
@@ -33,7 +33,7 @@ impl Store {
             return Ok(numbers);
         }
         // Under an exclusive lock no other process writes: all earlier sessions have ended.
-        self.begin_session(self.free_number()?, !self.context().is_shared())
+        self.begin_session(self.free_number()?, !self.setting().is_shared())
     }
 
     /// Registers a session of at least this number; if `alone`, all others have ended.
@@ -48,7 +48,7 @@ impl Store {
         let session = state.sessions.last;
         // Beside others, the numbers begin anywhere: should two histories ever give one number to a session each, neither meets
         // the blocks of the other.
-        let numbers = match self.context().is_shared() {
+        let numbers = match self.setting().is_shared() {
             true => BlockNumbers::of_attempt(session, (self.env().entropy.next()? >> 32) << 24),
             false => BlockNumbers::new(session),
         };
@@ -60,7 +60,7 @@ impl Store {
     /// A number above those of all sessions and holds that have blocks on storage: the log may have lost some. Beside others, it
     /// is not looked for, but once, when a loss is accepted.
     pub(in crate::store) fn free_number(&self) -> Result<SessionId> {
-        match self.context().is_shared() {
+        match self.setting().is_shared() {
             true => Ok(SessionId(0)),
             false => self.first_unused(),
         }

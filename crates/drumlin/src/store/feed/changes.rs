@@ -82,9 +82,9 @@ impl ChangeFeed {
     /// `SnapshotExpired` if a checkpoint has cut the log after a later commit, `Closed`.
     pub fn next(&mut self, wait: Option<Duration>) -> Result<Option<Commit>> {
         let mut waited = Duration::ZERO;
-        let follows = self.store.context().is_read_only() || self.store.context().is_shared();
+        let follows = self.store.setting().is_read_only() || self.store.setting().is_shared();
         loop {
-            self.store.context().check()?;
+            self.store.setting().check()?;
             waiting::check()?;
             let wakes = self.cursor.wakes();
             if follows && !self.cursor.has_more() {
@@ -98,11 +98,11 @@ impl ChangeFeed {
             }
             let left = wait.map(|wait| wait - waited);
             // Another process that writes the store cannot wake this one.
-            let poll = if self.store.context().is_shared() { SHARED_POLL } else { POLL };
+            let poll = if self.store.setting().is_shared() { SHARED_POLL } else { POLL };
             let short = follows || waiting::can_stop();
             let step = if short { Some(left.map_or(poll, |left| left.min(poll))) } else { left };
             if !self.cursor.wait(wakes, step) {
-                self.store.context().check()?;
+                self.store.setting().check()?;
             }
             waited += step.unwrap_or_default();
         }
@@ -131,7 +131,7 @@ impl Store {
     /// # Errors
     /// `SnapshotExpired`; `InvalidArgument` if `since` is a commit that is still to come.
     pub fn changes(&self, since: Seq) -> Result<ChangeFeed> {
-        self.context().check()?;
+        self.setting().check()?;
         Ok(ChangeFeed { cursor: Cursor::new(self.commits(), since)?, store: self.clone() })
     }
 }

@@ -132,7 +132,7 @@ fn history(commits: &Commits, since: Seq, until: Seq) -> Result<(State, VecDeque
         let mut opened = reaching(since, commits.log().read())?;
         let behind = opened.entries.partition_point(|entry| entry.seq <= since);
         let rest: VecDeque<Entry> = opened.entries.drain(behind..).filter(|entry| entry.seq <= until).collect();
-        Ok((recover::replay(&**commits.context().storage(), &opened)?.0, rest))
+        Ok((recover::replay(&**commits.setting().storage(), &opened)?.0, rest))
     })
 }
 

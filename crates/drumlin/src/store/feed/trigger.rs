@@ -33,7 +33,7 @@ fn run(inner: &Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
             break;
         }
         let wakes = cursor.wakes();
-        let shared = store.context().is_shared();
+        let shared = store.setting().is_shared();
         if shared && looks {
             // On failure, it is tried again the next time.
             let _ = store.refresh();
@@ -174,7 +174,7 @@ impl Tree {
     pub fn off(&self, name: &str) -> Result<()> {
         let store = self.in_store(TRIGGER)?;
         let registered = store.registry().remove(name);
-        if !store.context().is_read_only() {
+        if !store.setting().is_read_only() {
             store.refresh_if_shared()?;
         }
         if store.state()?.triggers.contains_key(name) {
@@ -222,7 +222,7 @@ impl Tree {
 
 impl Store {
     fn register(&self, name: &str, one: Registered) -> Result<()> {
-        self.context().check()?;
+        self.setting().check()?;
         // Before the trigger is added, so that it is called for all that follows.
         let cursor = Cursor::here(self.commits());
         let (inner, triggers) = (self.downgrade(), self.registry().clone());

@@ -104,7 +104,7 @@ impl Store {
         let mut report = CopyToReport::default();
         let mut attempt = || {
             to.refresh_if_shared()?;
-            match self.context().is_read_only() {
+            match self.setting().is_read_only() {
                 true => drop(self.refresh()?),
                 false => self.refresh_if_shared()?,
             }
@@ -160,7 +160,7 @@ impl Store {
         let waiting: Vec<(&Path, TableId)> =
             state.ids_matching(pattern).filter(|(_, table)| state.has_parts(*table)).collect();
         match waiting.first() {
-            Some((path, _)) if self.context().is_read_only() => Err(Error::invalid(format!(
+            Some((path, _)) if self.setting().is_read_only() => Err(Error::invalid(format!(
                 "rows of '{path}' that were written by key are still in memory; checkpoint the store, or open it for \
                  writing"
             ))),

@@ -172,7 +172,7 @@ fn write_plans(
     plans: Vec<(Vec<TableSplit>, Option<u64>)>,
 ) -> Result<Vec<Split>> {
     // As with blocks: no other history's lease has this name.
-    let number = if store.context().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
+    let number = if store.setting().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
     let object = BlockId { session: hold, number };
     let (name, mut offset) = (names::block(object), 0);
     let (mut splits, mut parts) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));

@@ -373,7 +373,7 @@ impl Stage {
     /// In an open store.
     pub fn of(store: &Store) -> Self {
         let &Options { block_bytes, memory_bytes, .. } = store.options();
-        let process = store.context().process();
+        let process = store.setting().process();
         Self { storage: store.storage().clone(), env: store.env().clone(), block_bytes, memory_bytes, process }
     }
 

@@ -123,7 +123,7 @@ impl Store {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.store.context().process() != std::process::id() {
+        if self.store.setting().process() != std::process::id() {
             // In a forked process, what it wrote belongs to the parent, which may still commit it.
             std::mem::forget(std::mem::replace(self.status.get_mut(), Status::Aborted));
         }
@@ -186,7 +186,7 @@ impl Transaction {
     /// The same; returns the state after.
     pub(in crate::store) fn commit_to(&self) -> Answer {
         let store = &self.shared.store;
-        store.context().check()?;
+        store.setting().check()?;
         let open = self.take(Status::Committed)?;
         let committed = caught(|| open.commit(store));
         if committed.is_err() {
@@ -230,7 +230,7 @@ impl Transaction {
     /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
     /// committed.
     fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
-        self.shared.store.context().check_open()?;
+        self.shared.store.setting().check_open()?;
         let mut status = self.shared.status.lock();
         let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
         let done = caught(|| call(open));
@@ -272,7 +272,7 @@ impl Transaction {
 
     /// Its state, which does not change, for walks over nodes.
     pub(in crate::store) fn state(&self, read: Read) -> Result<Arc<State>> {
-        self.shared.store.context().check()?;
+        self.shared.store.setting().check()?;
         self.look(|| read, |state| Ok(Arc::new(state.clone())))
     }
 
@@ -281,7 +281,7 @@ impl Transaction {
         &self,
         reads: impl FnOnce(&State) -> Result<Vec<Read>>,
     ) -> Result<(Arc<State>, Arc<Pin>)> {
-        self.shared.store.context().check()?;
+        self.shared.store.setting().check()?;
         self.with(|open| {
             let reads = open.of_others(reads(open.draft.state())?);
             self.note(open, reads);
@@ -325,7 +325,7 @@ impl Transaction {
         reads: impl IntoIterator<Item = Read>,
         change: impl FnOnce(&mut Draft) -> Result<T>,
     ) -> Result<T> {
-        self.shared.store.context().check()?;
+        self.shared.store.setting().check()?;
         self.check_writable()?;
         self.alone(|open| {
             open.reads.reads.extend(reads);
@@ -337,7 +337,7 @@ impl Transaction {
     /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
     /// use.
     pub(in crate::store) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
-        self.shared.store.context().check()?;
+        self.shared.store.setting().check()?;
         self.check_writable()?;
         self.shared.table_changes.fetch_add(1, Ordering::Relaxed);
         self.alone(|open| {
@@ -352,7 +352,7 @@ impl Transaction {
         reads: impl IntoIterator<Item = Read>,
         look: impl FnOnce(&State) -> Result<T>,
     ) -> Result<T> {
-        self.shared.store.context().check()?;
+        self.shared.store.setting().check()?;
         self.alone(|open| {
             self.note(open, reads);
             look(open.draft.projected())

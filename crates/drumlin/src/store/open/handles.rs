@@ -45,7 +45,7 @@ pub(in crate::store) fn begin(folder: Folder, options: &Options) -> Result<Optio
     }
     // The last handle may have been closed in between.
     let open = open_in(folder);
-    let closes = |store: &Store| store.context().process() == process && store.handles().is_closing();
+    let closes = |store: &Store| store.setting().process() == process && store.handles().is_closing();
     Ok((!open.as_ref().is_some_and(closes)).then_some((opening, None)))
 }
 
@@ -77,8 +77,8 @@ pub(in crate::store) fn join(folder: Folder, options: &Options) -> Result<Option
 /// writing, or the process that this one is a fork of.
 pub(in crate::store) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
     let Some(store) = open_in(folder) else { return locked };
-    let holder = holder(store.context().process());
-    match store.context().process() == std::process::id() {
+    let holder = holder(store.setting().process());
+    match store.setting().process() == std::process::id() {
         // One that was closed has no lock: another process has it.
         true if !store.handles().has_lock() => locked,
         true => Error::locked(format!(

@@ -15,7 +15,7 @@ use crate::storage::{
     names,
 };
 use crate::store::parts::{holder, recover};
-use crate::store::store::Opening;
+use crate::store::store::Contents;
 use crate::store::upkeep::checkpoint;
 use crate::store::{Mode, Options, Store, Sync};
 
@@ -78,7 +78,7 @@ impl Store {
                 match open_on(disk, env, uri, options) {
                     Err(e) if e.kind() == ErrorKind::Locked => Err(handles::locked_here(folder, uri, e)),
                     store => store.inspect(|store| {
-                        if !store.context().is_read_only() {
+                        if !store.setting().is_read_only() {
                             handles::note(folder, store);
                         }
                     }),
@@ -98,7 +98,7 @@ impl Store {
         }
         // Before the log is closed, so that triggers are not called again for the same commits.
         self.registry().stop();
-        let open = !self.context().is_read_only() && self.context().check().is_ok();
+        let open = !self.setting().is_read_only() && self.setting().check().is_ok();
         let own = self.own();
         let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
         self.close_parts().and(noted)
@@ -159,7 +159,7 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         env,
         uri,
         options,
-        Opening { storage, log, state, catalog, lock, lent: false },
+        Contents { storage, log, state, catalog, lock, lent: false },
         checkpoint::automatic,
     )?;
     if lossy {
@@ -226,8 +226,8 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     };
     log.knows(state.seq);
     log.adopt(state.holds.store);
-    let opening = Opening { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
-    let store = Store::start(env, uri, options, opening, checkpoint::automatic)?;
+    let contents = Contents { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
+    let store = Store::start(env, uri, options, contents, checkpoint::automatic)?;
     if opened.lossy {
         store.pass_over_lost()?;
     }

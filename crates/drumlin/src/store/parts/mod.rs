@@ -3,10 +3,10 @@
 
 mod background;
 mod commits;
-mod context;
 mod handles;
 pub(super) mod recover;
 mod session;
+mod setting;
 mod times;
 mod triggers;
 mod upkeep;
@@ -17,8 +17,8 @@ pub(super) use commits::pins::Pin;
 pub(super) use commits::proposal::{Proposal, Work};
 pub(super) use commits::queue::Answer;
 pub(super) use commits::turns::Commits;
-pub(super) use context::{Context, Tenure, check_process, holder};
 pub(super) use handles::Handles;
+pub(super) use setting::{Setting, Tenure, check_process, holder};
 pub(super) use times::STEP;
 pub(super) use triggers::{Listed, Registered, Triggers};
 pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::context::Context;
+use super::setting::Setting;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Result, Timestamp};
 use crate::storage::{Storage, WriteMode, names};
@@ -27,7 +27,7 @@ const TOLERANCE: i64 = 5_000_000;
 
 /// What a process knows of its clock.
 pub(in crate::store) struct Times {
-    context: Arc<Context>,
+    setting: Arc<Setting>,
     /// The time of the last commit, and what the clock showed, when the store was opened.
     opened: (Timestamp, Timestamp),
     known: Mutex<Known>,
@@ -43,16 +43,16 @@ struct Known {
 
 impl Times {
     /// For a store whose last commit has the time `last`.
-    pub fn new(context: Arc<Context>, last: Timestamp) -> Self {
-        let clock = context.env().clock.now();
-        Self { context, opened: (last, clock), known: Mutex::default() }
+    pub fn new(setting: Arc<Setting>, last: Timestamp) -> Self {
+        let clock = setting.env().clock.now();
+        Self { setting, opened: (last, clock), known: Mutex::default() }
     }
 
     /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub fn now(&self, last: Timestamp) -> Timestamp {
-        let context = &*self.context;
-        let clock = context.env().clock.now().0;
-        if context.is_read_only() || !context.is_shared() || planted(Bug::TrustClock) {
+        let setting = &*self.setting;
+        let clock = setting.env().clock.now().0;
+        if setting.is_read_only() || !setting.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(clock);
         }
         let (ahead, checked) = {
@@ -68,7 +68,7 @@ impl Times {
         // Not under the lock: another thread that wants the time asks for it itself.
         match self.storage_time() {
             Ok(Some(storage)) => {
-                let clock = context.env().clock.now().0;
+                let clock = setting.env().clock.now().0;
                 let mut known = self.known.lock();
                 let ahead = clock.saturating_sub(storage.0);
                 known.ahead = if ahead > TOLERANCE { ahead } else { 0 };
@@ -85,7 +85,7 @@ impl Times {
     /// The time up to which ages are counted; `last` is the time of the last commit.
     pub fn age(&self, last: Timestamp) -> Timestamp {
         let now = self.now(last).0;
-        if self.context.is_shared() || planted(Bug::TrustClock) {
+        if self.setting.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(now);
         }
         let (last, clock) = self.opened;
@@ -96,14 +96,14 @@ impl Times {
 
     /// What the storage's clock shows; `None` if the storage does not report it.
     fn storage_time(&self) -> Result<Option<Timestamp>> {
-        let context = &*self.context;
-        let nonce = EntryId(u128::from(context.env().entropy.next()?));
+        let setting = &*self.setting;
+        let nonce = EntryId(u128::from(setting.env().entropy.next()?));
         let name = format!("{}/clock-{:016x}", names::PROBE, nonce.0);
-        context.storage().put(&name, &[bytes::Bytes::from_static(b"what time is it?")], WriteMode::Once)?;
-        let told = context.storage().written_at(&name);
+        setting.storage().put(&name, &[bytes::Bytes::from_static(b"what time is it?")], WriteMode::Once)?;
+        let told = setting.storage().written_at(&name);
         // If it stays, an audit finds it.
-        context.storage().delete_many(&[name]);
-        let _ = context.storage().remove_empty_folder(names::PROBE);
+        setting.storage().delete_many(&[name]);
+        let _ = setting.storage().remove_empty_folder(names::PROBE);
         told
     }
 }

@@ -101,7 +101,7 @@ impl Store {
                 }
             }
         }
-        if self.context().is_shared() {
+        if self.setting().is_shared() {
             let versions =
                 "Versions of deleted objects that the bucket keeps, if versioning is switched on, and its backups.";
             receipt.not_examined.push(versions.to_owned());

@@ -16,7 +16,7 @@ impl Store {
         let bound = options.checkpoint_log_bytes;
         let newest = self.commits().newest();
         let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
-        let changed = newest.state().open_tables_len().saturating_sub(self.upkeep().tables_kept());
+        let changed = newest.open_tables().saturating_sub(self.upkeep().tables_kept());
         let rows = due(newest.memtable_bytes(), options.memtable_bytes);
         if !due(bytes, bound) && !rows && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
             return;
@@ -37,7 +37,7 @@ impl Store {
 
     fn end_checkpoint(&self, done: Result<Vec<String>>) {
         let retry_at = self.commits().log().bytes() + self.options().checkpoint_log_bytes;
-        let open = self.context().check_open().is_ok();
+        let open = self.setting().check_open().is_ok();
         if let Some(failed) = self.upkeep().background().end(done, open, retry_at) {
             let say = || format!("{}: an automatic checkpoint failed: {failed}", self.uri());
             self.env().warn.say(WarningKind::CheckpointFailed, say);

@@ -177,7 +177,7 @@ impl Store {
 
     /// Deletes the objects that nothing refers to, and sweeps what crashes left.
     pub(in crate::store) fn free(&self, options: &ReclaimOptions, report: &mut ReclaimReport) -> Result<()> {
-        if !self.context().is_shared() {
+        if !self.setting().is_shared() {
             // Where others write too, the log was just looked at.
             self.commits().log().confirm()?;
         }
@@ -186,7 +186,7 @@ impl Store {
         self.delete_condemned(options, report)?;
         self.delete_abandoned(report)?;
         self.commits().newest().forget_inline();
-        match self.context().is_shared() {
+        match self.setting().is_shared() {
             false => {
                 self.sweep(&options.task, report)?;
                 self.forget_ended()?;
@@ -209,7 +209,7 @@ impl Store {
         if !planted(Bug::SkipSyncBeforeDelete) {
             self.sync()?;
         }
-        let rest = match (options.block_grace_micros, self.context().is_shared()) {
+        let rest = match (options.block_grace_micros, self.setting().is_shared()) {
             _ if planted(Bug::IgnoreRest) => 0,
             (Some(rest), _) => rest,
             (None, true) => self.options().block_grace_micros,
@@ -287,7 +287,7 @@ impl Store {
 
     /// Ends the sessions of processes that have not committed for long.
     fn fence_idle(&self, options: &ReclaimOptions) -> Result<()> {
-        let Some(idle) = options.fence_idle_micros.filter(|_| self.context().is_shared()) else { return Ok(()) };
+        let Some(idle) = options.fence_idle_micros.filter(|_| self.setting().is_shared()) else { return Ok(()) };
         let now = self.commits().times().age(self.state()?.time);
         let own = self.commits().session().id();
         let silent = move |state: &State| -> Vec<SessionId> {

@@ -46,6 +46,11 @@ impl Newest {
         self.state.read().clone()
     }
 
+    /// How many of its tables are decoded.
+    pub fn open_tables(&self) -> usize {
+        self.state.read().open_tables_len()
+    }
+
     /// The newest state, whose blocks stay on storage while the pin lives.
     pub fn pinned(&self) -> (Arc<State>, Arc<Pin>) {
         self.pins.take(|| self.state())

@@ -31,9 +31,9 @@ use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
 use crate::storage::Storage;
 use crate::store::Sync;
-use crate::store::parts::context::Context;
 use crate::store::parts::recover;
 use crate::store::parts::session::Session;
+use crate::store::parts::setting::Setting;
 use crate::store::parts::times::Times;
 
 /// A commit with this many effects on nodes is worth a second thread.
@@ -44,7 +44,7 @@ const OVERTAKEN_OFTEN: u64 = 100;
 
 /// See the module.
 pub(in crate::store) struct Commits {
-    context: Arc<Context>,
+    setting: Arc<Setting>,
     log: Box<dyn CommitLog>,
     newest: Newest,
     queue: Committer,
@@ -57,19 +57,19 @@ pub(in crate::store) struct Commits {
 
 impl Commits {
     /// Those of a store that has just been opened, whose log ends with `state`.
-    pub fn new(context: Arc<Context>, log: Box<dyn CommitLog>, state: State) -> Self {
-        let syncer = match context.options().sync {
-            Sync::Interval(interval) if !context.is_read_only() => Some(Syncer::new(interval)),
+    pub fn new(setting: Arc<Setting>, log: Box<dyn CommitLog>, state: State) -> Self {
+        let syncer = match setting.options().sync {
+            Sync::Interval(interval) if !setting.is_read_only() => Some(Syncer::new(interval)),
             _ => None,
         };
-        let times = Times::new(context.clone(), state.time);
-        let newest = Newest::new(state, context.storage().clone());
+        let times = Times::new(setting.clone(), state.time);
+        let newest = Newest::new(state, setting.storage().clone());
         let (queue, feeds, session) = (Committer::default(), Arc::default(), Session::default());
-        Self { context, log, newest, queue, syncer, feeds, session, times }
+        Self { setting, log, newest, queue, syncer, feeds, session, times }
     }
 
-    pub fn context(&self) -> &Context {
-        &self.context
+    pub fn setting(&self) -> &Setting {
+        &self.setting
     }
 
     /// The log, to be looked at.
@@ -79,7 +79,7 @@ impl Commits {
 
     /// The log, to be written to.
     pub fn writable_log(&self) -> Result<&dyn CommitLog> {
-        self.context.check_writable()?;
+        self.setting.check_writable()?;
         Ok(&*self.log)
     }
 
@@ -110,13 +110,13 @@ impl Commits {
         syncer.set_running(true);
         let own = self.clone();
         let sync = move || {
-            own.context.env().metrics.log_syncs.add(1);
+            own.setting.env().metrics.log_syncs.add(1);
             // A log that was closed in between has been synced.
-            own.log.sync().err().filter(|_| own.context.check_open().is_ok())
+            own.log.sync().err().filter(|_| own.setting.check_open().is_ok())
         };
         let own = self.clone();
         let work = move || own.syncer.iter().for_each(|syncer| syncer.run(&sync));
-        let started = self.context.env().threads.spawn("drumlin-sync", Box::new(work));
+        let started = self.setting.env().threads.spawn("drumlin-sync", Box::new(work));
         started.map(drop).inspect_err(|_| syncer.set_running(false))
     }
 
@@ -125,7 +125,7 @@ impl Commits {
         if self.syncer.is_none() {
             return Ok(());
         }
-        self.context.env().metrics.log_syncs.add(1);
+        self.setting.env().metrics.log_syncs.add(1);
         self.writable_log()?.sync()
     }
 
@@ -134,7 +134,7 @@ impl Commits {
         self.syncer.iter().for_each(Syncer::stop);
         self.feeds.close();
         // In a store that others write too, a commit that does not end does no harm, and the caller may not wait for it.
-        let turn = match self.context.is_shared() {
+        let turn = match self.setting.is_shared() {
             true => self.turn(),
             false => waiting::unstoppable(|| self.turn()),
         };
@@ -143,7 +143,7 @@ impl Commits {
 
     /// Takes in what other processes have committed.
     pub fn refresh(&self) -> Result<()> {
-        self.context.check()?;
+        self.setting.check()?;
         let _turn = self.turn()?;
         match self.log.refresh()? {
             Some(news) => self.take_in(news),
@@ -154,15 +154,15 @@ impl Commits {
     /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub fn commit(self: &Arc<Self>, proposal: Proposal) -> Answer {
         self.syncer.as_ref().map_or(Ok(()), Syncer::take_error)?;
-        let overtaken = || self.context.env().metrics.overtaken.get();
+        let overtaken = || self.setting.env().metrics.overtaken.get();
         let before = overtaken();
         let enter = || self.queue.enter(proposal, || self.lead());
         // What one process alone writes waits for its disk only, which is better than not to know.
-        let answer = if self.context.is_shared() { enter() } else { waiting::unstoppable(enter) };
+        let answer = if self.setting.is_shared() { enter() } else { waiting::unstoppable(enter) };
         let times = overtaken() - before;
         if times >= OVERTAKEN_OFTEN {
-            self.context.env().warn.say(WarningKind::ManyRetries, || {
-                let uri = self.context.uri();
+            self.setting.env().warn.say(WarningKind::ManyRetries, || {
+                let uri = self.setting.uri();
                 format!("{uri}: other processes committed first {times} times before a commit succeeded")
             });
         }
@@ -174,8 +174,8 @@ impl Commits {
     fn lead(self: &Arc<Self>) {
         let commits = self.clone();
         let carry = move || commits.queue.carry(|batch| commits.carry(batch));
-        let apart = self.context.is_shared() && waiting::can_stop();
-        if !apart || self.context.env().threads.spawn("drumlin-commit", Box::new(carry.clone())).is_err() {
+        let apart = self.setting.is_shared() && waiting::can_stop();
+        if !apart || self.setting.env().threads.spawn("drumlin-commit", Box::new(carry.clone())).is_err() {
             carry();
         }
     }
@@ -183,9 +183,9 @@ impl Commits {
     /// Commits a batch, in its turn; returns an answer for each proposal.
     fn carry(&self, batch: &mut [Waiting]) -> Vec<Answer> {
         span!("commit", transactions = batch.len());
-        let (metrics, begun) = (&self.context.env().metrics, self.context.env().clock.now());
+        let (metrics, begun) = (&self.setting.env().metrics, self.setting.env().clock.now());
         let (mut answers, mut done): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::with_capacity(batch.len()));
-        let outcome = self.context.check().and_then(|()| {
+        let outcome = self.setting.check().and_then(|()| {
             // In a shared log, the process that comes first has committed, so all processes together make progress.
             while done.len() < batch.len() {
                 match self.attempt(&mut batch[done.len()..], &mut answers)? {
@@ -201,7 +201,7 @@ impl Commits {
         if outcome.is_ok() {
             self.syncer.iter().for_each(Syncer::wrote);
         }
-        metrics.commit_micros.observe(self.context.env().micros_since(begun));
+        metrics.commit_micros.observe(self.setting.env().micros_since(begun));
         let conflict = |answer: &&Answer| matches!(answer, Err(e) if e.kind() == ErrorKind::Conflict);
         metrics.conflicts.add(done.iter().filter(conflict).count() as u64);
         let mut answers = done.into_iter();
@@ -214,7 +214,7 @@ impl Commits {
     }
 
     fn count_commit(&self, transactions: u64, shared: bool) {
-        let metrics = &self.context.env().metrics;
+        let metrics = &self.setting.env().metrics;
         metrics.commits.add(1);
         metrics.transactions.add(transactions);
         // One append of a log in files is one sync, unless a thread syncs by time.
@@ -243,7 +243,7 @@ impl Commits {
         let seq = working.seq.next();
         let time = working.time.max(self.times.now(working.time));
         let ages = self.times.age(working.time);
-        let (mut bytes, limit) = (0, self.context.options().log.entry_bytes_max.min(ENTRY_BYTES_MAX));
+        let (mut bytes, limit) = (0, self.setting.options().log.entry_bytes_max.min(ENTRY_BYTES_MAX));
         let session = self.session.open_in(&working);
         let mut transactions = Vec::new();
         for Waiting { proposal, .. } in batch {
@@ -281,7 +281,7 @@ impl Commits {
             return log.refresh();
         }
         let id = EntryId(
-            (u128::from(self.context.env().entropy.next()?) << 64) | u128::from(self.context.env().entropy.next()?),
+            (u128::from(self.setting.env().entropy.next()?) << 64) | u128::from(self.setting.env().entropy.next()?),
         );
         let append = || {
             let payload = TransactionRecord::encode(&transactions)?.into();
@@ -291,7 +291,7 @@ impl Commits {
             log.append(&Entry { seq, id, prev: Some(before.entry), session, time, features, payload }, durable)
         };
         let large = transactions.iter().map(TransactionRecord::nodes).sum::<usize>() >= LARGE;
-        let pool = &self.context.env().pool;
+        let pool = &self.setting.env().pool;
         let appended = if large && working.views().are_by_fields() {
             // Others see the projections only in the state published below, so they need not be brought up to date
             // first.
@@ -332,7 +332,7 @@ impl Commits {
         match &done {
             Err(e) if e.is_other_history() => {
                 self.log.poison();
-                self.context.storage().seal(e.message());
+                self.setting.storage().seal(e.message());
             }
             // As one that has just opened the store: what it has prepared and its blocks may be of another history.
             Ok(()) if unproven => {
@@ -377,8 +377,8 @@ impl Commits {
                 next
             }
             News::All(opened) | News::Unproven(opened) => {
-                let replayed = recover::replay(&**self.context.storage(), &opened)
-                    .or_else(|_| retry_while_moving(|| recover::replay(&**self.context.storage(), &self.log.read()?)));
+                let replayed = recover::replay(&**self.setting.storage(), &opened)
+                    .or_else(|_| retry_while_moving(|| recover::replay(&**self.setting.storage(), &self.log.read()?)));
                 let (mut next, _) = replayed?;
                 next.take_functions(current);
                 current.leave_parts();

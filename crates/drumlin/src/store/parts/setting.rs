@@ -9,7 +9,7 @@ use crate::storage::InlineStorage;
 use crate::store::{Mode, Options};
 
 /// See the module.
-pub(in crate::store) struct Context {
+pub(in crate::store) struct Setting {
     uri: String,
     options: Options,
     env: Env,
@@ -32,7 +32,7 @@ pub(in crate::store) struct Tenure {
     pub lent: bool,
 }
 
-impl Context {
+impl Setting {
     /// Of a store that this process has just opened.
     pub fn new(uri: &str, options: Options, env: Env, storage: Arc<InlineStorage>, tenure: Tenure) -> Self {
         let process = std::process::id();
