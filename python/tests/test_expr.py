@@ -115,9 +115,9 @@ def test_mistakes_are_refused() -> None:
         A == [1]
     with pytest.raises(TypeError, match="time"):
         A == dt.time(1, tzinfo=dt.UTC)
-    with pytest.raises(TypeError, match="name is a str"):
+    with pytest.raises(TypeError, match="name must be a str"):
         col(1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="pattern is a str"):
+    with pytest.raises(TypeError, match="pattern must be a str"):
         A.like(1)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         A & True  # type: ignore[operator]

@@ -404,14 +404,14 @@ def test_chains_stay_flat(store: drumlin.Store) -> None:
         (lambda: bool(children()), TypeError, "compare it"),
         (lambda: P(), drumlin.InvalidArgument, "the pattern has 0 parts"),
         (lambda: P("a//b"), drumlin.InvalidArgument, "pattern ''"),
-        (lambda: P(3), TypeError, "a part of a pattern is a str, a condition, deep.* not a int"),
+        (lambda: P(3), TypeError, "a part of a pattern must be a str, a condition, deep.* not an int"),
         (lambda: P("a") / 3, TypeError, "unsupported operand"),
         (lambda: has_payload() & 3, TypeError, "unsupported operand"),
-        (lambda: all_(3), TypeError, "expected a condition made with drumlin.tree, not a int"),
+        (lambda: all_(3), TypeError, "expected a condition made with drumlin.tree, not an int"),
         (lambda: name("a/b"), drumlin.InvalidArgument, "more than one name"),
-        (lambda: name(3), TypeError, "a name is a str"),
+        (lambda: name(3), TypeError, "a name must be a str"),
         (lambda: regex("("), drumlin.InvalidArgument, "unclosed group"),
-        (lambda: exists(1), TypeError, "exists takes True or False, not a int"),
+        (lambda: exists(1), TypeError, "exists takes True or False, not an int"),
         (lambda: payload("a") == float("inf"), drumlin.InvalidArgument, r"payload\('a'\): JSON has no inf"),
         (lambda: payload(1.5), TypeError, "float"),
         (lambda: children() < -1, drumlin.InvalidArgument, "children.. < -1: out of range"),
@@ -441,7 +441,7 @@ def test_everything_that_takes_a_pattern_takes_both(store: drumlin.Store) -> Non
         store.tree.delete_many,
         store.tree.clear_payloads,
     ):
-        with pytest.raises(TypeError, match="expected a pattern .a str or a drumlin.P., not a int"):
+        with pytest.raises(TypeError, match="expected a pattern .a str or a drumlin.P., not an int"):
             take(3)  # type: ignore[operator]
         with pytest.raises(drumlin.InvalidArgument, match="pattern 'a//b'"):
             take("a//b")  # type: ignore[operator]
