@@ -208,7 +208,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
     scan = store.scan("t")
     for call, kind, words in (
         (lambda: scan.group_by("x").agg(), drumlin.InvalidArgument, "'x' does not exist"),
-        (lambda: scan.group_by(7), TypeError, "a key is the name"),  # type: ignore[arg-type]
+        (lambda: scan.group_by(7), TypeError, "a key must be the name"),  # type: ignore[arg-type]
         (lambda: scan.group_by("n").agg(x="sum"), TypeError, "x must be 'count', or a pair"),
         (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "no function 'total'"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile")), drumlin.InvalidArgument, "a share from 0 to 1"),

@@ -141,7 +141,7 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, "abc", TypeError, r"keys must be a list of keys, not one key; write \['abc'\]"),
-        (people, 5, TypeError, "a builtins.int has no keys: expected a list of values"),
+        (people, 5, TypeError, "keys: expected a list of values, .*, got an int"),
         (two, ["a"], drumlin.InvalidArgument, "the key has the columns 'a', 'b'; expected a tuple .* not 'a'"),
         (two, [("a",)], drumlin.InvalidArgument, "the key has the columns 'a', 'b'"),
         (two, [("a", 200)], drumlin.InvalidArgument, "column 'b': expected an int of type int8, not 200"),

@@ -323,7 +323,7 @@ def test_a_list_of_dicts_keeps_all_keys(store: drumlin.Store) -> None:
     store.write("t", [{"a": 1}, {"a": 2, "b": 5}])
     store.append("t", [{"b": 7}, {"a": 3}])
     assert store.read("t").to_arrow().to_pydict() == {"a": [1, 2, None, 3], "b": [None, 5, 7, None]}
-    with pytest.raises(TypeError, match="row 1 is a int"):
+    with pytest.raises(TypeError, match="row 1 is an int; expected a dict"):
         store.write("t", [{"a": 1}, 5])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="name must be a str, not 5"):
         store.write("t", [{5: 1}])
