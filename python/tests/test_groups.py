@@ -210,7 +210,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
         (lambda: scan.group_by("x").agg(), drumlin.InvalidArgument, "'x' does not exist"),
         (lambda: scan.group_by(7), TypeError, "a key must be the name"),  # type: ignore[arg-type]
         (lambda: scan.group_by("n").agg(x="sum"), TypeError, "x must be 'count', or a pair"),
-        (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "no function 'total'"),
+        (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "'total' is not a function"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile")), drumlin.InvalidArgument, "a share from 0 to 1"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile", 2)), drumlin.InvalidArgument, "not 2"),
         (lambda: scan.group_by("n").agg(x=("n", "sum", 2)), drumlin.InvalidArgument, "nothing more"),
