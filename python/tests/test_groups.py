@@ -214,7 +214,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
         (lambda: scan.group_by("n").agg(x=("n", "quantile")), drumlin.InvalidArgument, "a share from 0 to 1"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile", 2)), drumlin.InvalidArgument, "not 2"),
         (lambda: scan.group_by("n").agg(x=("n", "sum", 2)), drumlin.InvalidArgument, "needs only a column"),
-        (lambda: scan.group_by("n").agg(x=(7, "sum")), TypeError, "x: a column is a name"),
+        (lambda: scan.group_by("n").agg(x=(7, "sum")), TypeError, "x: a column must be a name"),
         (lambda: scan.group_by("n").agg(n=("n", "sum")), drumlin.InvalidArgument, "two columns of the result"),
         (lambda: scan.group_by("n").agg(x=("s", "mean")), drumlin.InvalidArgument, "it takes numbers"),
         (lambda: scan.limit(1).group_by("n"), drumlin.InvalidArgument, "must come before limit"),
