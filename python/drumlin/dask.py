@@ -75,7 +75,7 @@ def read(
     driver = Driver(store, storage_options, "write")
     dataset = driver.store.scan(path, as_of=as_of, columns=columns, where=where, path_columns=path_columns)
     if index is not None and index not in dataset.schema.names:
-        raise InvalidArgument(f"index={index!r} is no column; the columns are {list(dataset.schema.names)}")
+        raise InvalidArgument(f"index={index!r} is not a column; the columns are {list(dataset.schema.names)}")
     splits = dataset.splits(split_bytes=split_bytes)
     meta = dataset.limit(0).to_pandas()
     shown = {str(name) for name in meta.columns} - {index}

@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn, TypeAlias, final
 
 from drumlin import _drumlin
 from drumlin._errors import InvalidArgument
+from drumlin._values.evidence import a_type
 from drumlin._values.json import to_json
 
 __all__ = [
@@ -144,7 +145,7 @@ def any_(*conditions: Condition) -> Condition:
 
 def _checked(condition: Condition) -> Condition:
     if not isinstance(condition, Condition):
-        raise TypeError(f"expected a condition made with drumlin.tree, not a {type(condition).__name__}")
+        raise TypeError(f"expected a condition made with drumlin.tree, not {a_type(condition)}")
     return condition
 
 
@@ -193,7 +194,7 @@ def has_table(there: bool = True) -> Condition:
 
 def _flag(kind: str, there: bool) -> Condition:
     if not isinstance(there, bool):
-        raise TypeError(f"{kind} takes True or False, not a {type(there).__name__}")
+        raise TypeError(f"{kind} takes True or False, not {a_type(there)}")
     return Condition(f'{{"{kind}":{json.dumps(there)}}}', f"{kind}({'' if there else 'False'})")
 
 
@@ -380,7 +381,7 @@ class P:
                     found.append(("**", None))
                 case _:
                     raise TypeError(
-                        f"a part of a pattern is a str, a condition, deep() or a P, not a {type(part).__name__}"
+                        f"a part of a pattern must be a str, a condition, deep() or a P, not {a_type(part)}"
                     )
         self._parts = tuple(found)
         self._form = f"[{','.join(_part(text, condition) for text, condition in found)}]"
@@ -447,7 +448,7 @@ def plain_text(pattern: PatternLike) -> str:
     if isinstance(pattern, str):
         return pattern
     if not isinstance(pattern, P):
-        raise TypeError(f"expected a pattern (a str or a drumlin.P), not a {type(pattern).__name__}")
+        raise TypeError(f"expected a pattern (a str or a drumlin.P), not {a_type(pattern)}")
     if builtins.any(condition is not None for _, condition in pattern._parts):
         raise InvalidArgument(f"{pattern!r} holds a condition on nodes; here a pattern looks at names only")
     return str(pattern)
@@ -455,5 +456,5 @@ def plain_text(pattern: PatternLike) -> str:
 
 def _text(value: str, what: str) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{what} is a str, not a {type(value).__name__}")
+        raise TypeError(f"{what} must be a str, not {a_type(value)}")
     return value

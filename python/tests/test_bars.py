@@ -198,7 +198,7 @@ def test_ctrl_c_ends_a_call_with_a_bar(tmp_path: Path) -> None:
 
 
 def test_the_option_takes_nothing_but_bools() -> None:
-    with pytest.raises(TypeError, match="progress is True or False"):
+    with pytest.raises(TypeError, match="progress must be True or False"):
         drumlin.options.progress = 1  # type: ignore[assignment]
     with pytest.raises(AttributeError):
         drumlin.options.progres = False  # type: ignore[attr-defined]

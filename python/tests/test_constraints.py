@@ -163,11 +163,11 @@ def test_what_a_frame_written_over_all_cannot_keep_is_refused() -> None:
 
 def test_what_is_no_constraint_is_refused(store: drumlin.Store) -> None:
     table = store.table("t")
-    with pytest.raises(TypeError, match="checks is a dict"):
+    with pytest.raises(TypeError, match="checks must be a dict"):
         table.add_constraints(checks=["price > 0"])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="checks\\['x'\\] is text"):
+    with pytest.raises(TypeError, match="checks\\['x'\\] must be text"):
         table.add_constraints(checks={"x": None})  # type: ignore[dict-item]
-    with pytest.raises(drumlin.InvalidArgument, match="a default is a value"):
+    with pytest.raises(drumlin.InvalidArgument, match="a default must not be None"):
         table.add_constraints(defaults={"size": None})
     with pytest.raises(drumlin.SchemaMismatch, match="'size'"):
         table.add_constraints(defaults={"size": "x"})

@@ -54,7 +54,7 @@ def test_what_cannot_be_copied(folder: str) -> None:
     store = drumlin.open("memory://")
     with pytest.raises(drumlin.InvalidArgument, match="same store"):
         store.copy_to(store)
-    with pytest.raises(TypeError, match="other is a Store, not a str"):
+    with pytest.raises(TypeError, match="other must be a Store, not a str"):
         store.copy_to("elsewhere")  # type: ignore[arg-type]
     with pytest.raises(drumlin.InvalidArgument, match="'all' or 'newest'"):
         store.copy_to(drumlin.open("memory://"), versions="last")  # type: ignore[arg-type]

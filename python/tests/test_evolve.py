@@ -233,7 +233,7 @@ def test_a_function_that_raises_leaves_the_table_as_it_was() -> None:
         (lambda _: {"x": [1, 2]}, drumlin.SchemaMismatch, "'x'"),
         (lambda _: {"m": ["a", "b"]}, drumlin.SchemaMismatch, "'m'"),
         (lambda _: 7, TypeError, "what using returned"),
-        (7, TypeError, "using is a function"),
+        (7, TypeError, "using must be a function"),
     ]
     for using, error, words in cases:
         with pytest.raises(error, match=words):

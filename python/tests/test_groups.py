@@ -208,22 +208,22 @@ def test_what_cannot_be_asked_is_refused() -> None:
     scan = store.scan("t")
     for call, kind, words in (
         (lambda: scan.group_by("x").agg(), drumlin.InvalidArgument, "'x' does not exist"),
-        (lambda: scan.group_by(7), TypeError, "a key is the name"),  # type: ignore[arg-type]
-        (lambda: scan.group_by("n").agg(x="sum"), TypeError, "x is 'count', or a pair"),
-        (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "no function 'total'"),
+        (lambda: scan.group_by(7), TypeError, "a key must be the name"),  # type: ignore[arg-type]
+        (lambda: scan.group_by("n").agg(x="sum"), TypeError, "x must be 'count', or a pair"),
+        (lambda: scan.group_by("n").agg(x=("n", "total")), drumlin.InvalidArgument, "'total' is not a function"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile")), drumlin.InvalidArgument, "a share from 0 to 1"),
         (lambda: scan.group_by("n").agg(x=("n", "quantile", 2)), drumlin.InvalidArgument, "not 2"),
-        (lambda: scan.group_by("n").agg(x=("n", "sum", 2)), drumlin.InvalidArgument, "nothing more"),
-        (lambda: scan.group_by("n").agg(x=(7, "sum")), TypeError, "x: a column is a name"),
+        (lambda: scan.group_by("n").agg(x=("n", "sum", 2)), drumlin.InvalidArgument, "needs only a column"),
+        (lambda: scan.group_by("n").agg(x=(7, "sum")), TypeError, "x: a column must be a name"),
         (lambda: scan.group_by("n").agg(n=("n", "sum")), drumlin.InvalidArgument, "two columns of the result"),
         (lambda: scan.group_by("n").agg(x=("s", "mean")), drumlin.InvalidArgument, "it takes numbers"),
-        (lambda: scan.limit(1).group_by("n"), drumlin.InvalidArgument, "comes before limit"),
+        (lambda: scan.limit(1).group_by("n"), drumlin.InvalidArgument, "must come before limit"),
         (lambda: scan.select(["n"]).group_by("n"), drumlin.InvalidArgument, "comes before select"),
         (lambda: scan.resample("5m", on="n").agg(), drumlin.InvalidArgument, "has no time"),
         (lambda: scan.resample("5 parsecs", on="n").agg(), drumlin.InvalidArgument, "not a length of time"),
         (lambda: scan.resample("5m", on="n", closed="both"), drumlin.InvalidArgument, "'left' or 'right'"),
-        (lambda: scan.resample("5m", on="n", origin=7), TypeError, "origin is a date"),  # type: ignore[arg-type]
-        (lambda: scan.resample("5m", on="n", by="s"), TypeError, "by is a list of names"),
+        (lambda: scan.resample("5m", on="n", origin=7), TypeError, "origin must be a date"),  # type: ignore[arg-type]
+        (lambda: scan.resample("5m", on="n", by="s"), TypeError, "by must be a list of names"),
         (lambda: scan.group_by(every="5m"), TypeError, "a pair of a column"),  # type: ignore[arg-type]
     ):
         with pytest.raises(kind, match=words):
@@ -367,7 +367,7 @@ def test_origins_are_exact() -> None:
     ):
         with pytest.raises(drumlin.InvalidArgument, match=words):
             scan.resample("1d", on=on, origin=origin).agg(n="count")
-    with pytest.raises(TypeError, match="origin is a date or a datetime, not NaT"):
+    with pytest.raises(TypeError, match="origin must be a date or a datetime, not NaT"):
         scan.resample("1d", on="ts", origin=pd.NaT)  # type: ignore[arg-type]
     with pytest.raises(drumlin.InvalidArgument, match="a whole number of days"):
         scan.resample("48h", on="day").agg(n="count")

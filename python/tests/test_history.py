@@ -77,11 +77,11 @@ def test_a_duration_is_that_of_the_call() -> None:
 
 def test_what_is_no_message() -> None:
     store = drumlin.open("memory://")
-    with pytest.raises(TypeError, match="message is a str, not a int"):
+    with pytest.raises(TypeError, match="message must be a str, not an int"):
         store.with_message(3)  # type: ignore[arg-type]
     with pytest.raises(drumlin.InvalidArgument, match="4097 bytes; expected at most 4096"):
         store.with_message("x" * 4097)
-    with pytest.raises(TypeError, match="writer is a str"):
+    with pytest.raises(TypeError, match="writer must be a str"):
         drumlin.open("memory://", writer=3)  # type: ignore[arg-type]
     odd = "\u00e4\0\n<script>\U0001f600"
     assert store.with_message(odd).write("t", {"n": [1]}).message == odd

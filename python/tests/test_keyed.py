@@ -388,7 +388,7 @@ def test_options_are_checked(folder: str) -> None:
         ({"sync": "never"}, drumlin.InvalidArgument, "sync 'never' is not known; expected one of 'commit', 'interval'"),
         ({"sync_interval": dt.timedelta(0)}, drumlin.InvalidArgument, "sync_interval is 0"),
         ({"sync_interval": -dt.timedelta(1)}, drumlin.InvalidArgument, "sync_interval="),
-        ({"sync_interval": 0.1}, TypeError, "sync_interval is a timedelta, not a float"),
+        ({"sync_interval": 0.1}, TypeError, "sync_interval must be a timedelta, not a float"),
         ({"memtable_bytes": -1}, drumlin.InvalidArgument, "memtable_bytes=-1"),
         ({"row_write_bytes": -1}, drumlin.InvalidArgument, "row_write_bytes=-1"),
         ({"memtable_bytes": "1"}, TypeError, "str"),

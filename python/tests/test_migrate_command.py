@@ -98,7 +98,7 @@ def test_misuse(exports: Path, tmp_path: Path, folder: str) -> None:
         if word == "KEY=VALUE":
             run(0, "parquet", exports, folder)
     for arguments, word in (
-        (("parquet", none, tmp_path / "new"), "is no directory"),
+        (("parquet", none, tmp_path / "new"), "is not a directory"),
         (("to-parquet", tmp_path / "new", "*", none), "new"),
         (("to-parquet", folder, "none/*", none), "no table matches"),
     ):

@@ -323,9 +323,9 @@ def test_a_list_of_dicts_keeps_all_keys(store: drumlin.Store) -> None:
     store.write("t", [{"a": 1}, {"a": 2, "b": 5}])
     store.append("t", [{"b": 7}, {"a": 3}])
     assert store.read("t").to_arrow().to_pydict() == {"a": [1, 2, None, 3], "b": [None, 5, 7, None]}
-    with pytest.raises(TypeError, match="row 1 is a int"):
+    with pytest.raises(TypeError, match="row 1 is an int; expected a dict"):
         store.write("t", [{"a": 1}, 5])  # type: ignore[list-item]
-    with pytest.raises(TypeError, match="name is a str, not 5"):
+    with pytest.raises(TypeError, match="name must be a str, not 5"):
         store.write("t", [{5: 1}])
     for mixture in (["a", b"b"], [dt.datetime(2020, 1, 1, 5), dt.date(2020, 1, 1)]):
         with pytest.raises(drumlin.InvalidArgument, match="column 'a' has values of several types.*row 0.*row 1"):
@@ -349,12 +349,12 @@ def test_names_that_arrow_would_cut_are_refused(store: drumlin.Store) -> None:
 def test_arguments_of_the_wrong_type_are_named(store: drumlin.Store) -> None:
     store.write("t", {"n": [1]})
     calls: dict[str, Any] = {
-        "path is a str, not a int": lambda: store.write(5, {"n": [1]}),  # type: ignore[arg-type]
-        "sort is a list of names, not a int": lambda: store.write("t", {"n": [1]}, sort=5),  # type: ignore[arg-type]
-        "columns is a list of names, not a int": lambda: store.read("t", columns=5),  # type: ignore[arg-type]
-        "limit is a number, not a str": lambda: store.read("t", limit="x"),  # type: ignore[arg-type]
-        "paths is a list of names, each a str; 5 is a int": lambda: store.read_many([5]),  # type: ignore[list-item]
-        "column 'n' is a list or array of values, not a int": lambda: store.write("t", {"n": 5}),
+        "path must be a str, not an int": lambda: store.write(5, {"n": [1]}),  # type: ignore[arg-type]
+        "sort must be a list of names, not an int": lambda: store.write("t", {"n": [1]}, sort=5),  # type: ignore[arg-type]
+        "columns must be a list of names, not an int": lambda: store.read("t", columns=5),  # type: ignore[arg-type]
+        "limit must be a number, not a str": lambda: store.read("t", limit="x"),  # type: ignore[arg-type]
+        "paths must be a list of names, each a str; 5 is an int": lambda: store.read_many([5]),  # type: ignore[list-item]
+        "column 'n' must be a list or array of values, not an int": lambda: store.write("t", {"n": 5}),
     }
     for message, call in calls.items():
         with pytest.raises(TypeError, match=message):

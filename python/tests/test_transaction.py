@@ -298,7 +298,7 @@ def test_a_write_that_fails_leaves_the_rest(store: drumlin.Store) -> None:
             tx.append("t", {"x": [1]})
         with pytest.raises(ZeroDivisionError, match="stop here"):
             tx.write("u", {"n": [1]}, progress=refuse)
-        with pytest.raises(drumlin.InvalidArgument, match="'u': the dict of columns is no table"):
+        with pytest.raises(drumlin.InvalidArgument, match="'u': cannot make a table of the dict of columns"):
             tx.write_many({"u": {"n": [1], "m": [1, 2]}})
         tx.tree.put("b", 1)
     assert store.tree.get_many("**") == {"a": 1, "b": 1}

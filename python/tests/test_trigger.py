@@ -84,7 +84,7 @@ def test_which_and_in_what_order(store: drumlin.Store) -> None:
     ("arguments", "kind", "message"),
     [
         ({"actions": ["made"]}, drumlin.InvalidArgument, "action 'made' is not known"),
-        ({"actions": "create"}, TypeError, "actions is a list"),
+        ({"actions": "create"}, TypeError, "actions must be a list"),
         ({"name": ""}, drumlin.InvalidArgument, "cannot be the name of a trigger"),
         (
             {"pattern": P(payload("x") == 1, "*")},
@@ -93,7 +93,7 @@ def test_which_and_in_what_order(store: drumlin.Store) -> None:
         ),
         ({"pattern": 3}, TypeError, "expected a pattern"),
         ({"priority": 2**40}, OverflowError, "int"),
-        ({"callback": "x"}, TypeError, "a callback is a function of an event, not a str"),
+        ({"callback": "x"}, TypeError, "a callback must be a function of an event, not a str"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -81,7 +81,7 @@ def test_wrong_updates_say_what_is_wrong() -> None:
         (lambda: table.update({"n": b"x"}), drumlin.InvalidArgument, "is not a valid int64"),
         (lambda: table.update({"zz": 1}), drumlin.InvalidArgument, "'zz' does not exist"),
         (lambda: table.update({}), drumlin.InvalidArgument, "no column is set"),
-        (lambda: table.update("n = 1"), TypeError, "set is a dict"),  # type: ignore[arg-type]
+        (lambda: table.update("n = 1"), TypeError, "set must be a dict"),  # type: ignore[arg-type]
         (lambda: table.update({"n": object()}), TypeError, "n ="),
         (lambda: table.update({"n": "n +"}), drumlin.InvalidArgument, "expression"),
         (lambda: store.table("no").update({"n": 1}), drumlin.NotFound, "'no'"),
@@ -147,7 +147,7 @@ def test_wrong_merges_say_what_is_wrong() -> None:
         (lambda: merge().when_matched(), drumlin.InvalidArgument, "either what to update or delete=True"),
         (lambda: merge().when_matched(update=True, delete=True), drumlin.InvalidArgument, "either"),
         (lambda: merge().when_not_matched(insert=None), drumlin.InvalidArgument, "what to insert"),
-        (lambda: merge().when_matched(update=5), TypeError, "update is a dict"),  # type: ignore[arg-type]
+        (lambda: merge().when_matched(update=5), TypeError, "update must be a dict"),  # type: ignore[arg-type]
         (lambda: merge().when_matched(update={"n": "n + 1"}).execute(), drumlin.InvalidArgument, "n"),
         (lambda: merge(on="id"), TypeError, "list of names"),
         (lambda: table.merge(5, on=["id"]), TypeError, "source"),  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_schema, to_stream
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._optional import need
+from drumlin._values.evidence import a_type
 from drumlin._values.json import plain_json, to_json
 from drumlin._values.names import check_name, field_name
 from drumlin.tree import P, PatternLike, plain_text
@@ -45,11 +46,11 @@ def count(value: int | None, name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool):
-        raise TypeError(f"{name} is a number, not a bool")
+        raise TypeError(f"{name} must be a number, not a bool")
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is a number, not a {type(value).__name__}") from None
+        raise TypeError(f"{name} must be a number, not {a_type(value)}") from None
     if not 0 <= number < 2**63:
         raise InvalidArgument(f"{name}={number} is out of range; expected 0 or more")
     return number
@@ -59,7 +60,7 @@ def number_of(version: Any) -> int:
     """The number of a version."""
     number = count(version, "version")
     if number is None:
-        raise TypeError("a version is a number, not None")
+        raise TypeError("a version must be a number, not None")
     return number
 
 
@@ -86,13 +87,13 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
             if number < 0:
                 raise InvalidArgument(f"{name}={number}: versions count from 0; without as_of the newest is read")
             return count(number, name)
-    raise TypeError(f"{name} is a version's number, a snapshot's name or a datetime, not a {type(when).__name__}")
+    raise TypeError(f"{name} must be a version's number, a snapshot's name or a datetime, not {a_type(when)}")
 
 
 def assignments(values: Any, name: str = "set") -> list[tuple[str, str]]:
     """Columns and what they are set to, as expressions in the filter language."""
     if not isinstance(values, Mapping):
-        raise TypeError(f"{name} is a dict of columns and values, not a {type(values).__name__}")
+        raise TypeError(f"{name} must be a dict of columns and values, not {a_type(values)}")
     return [(field_name(column), _value_text(value, column)) for column, value in values.items()]
 
 
@@ -111,8 +112,7 @@ def filter_text(where: str | Expr | None) -> str | None:
     if isinstance(where, Expr):
         return str(where)
     raise TypeError(
-        f"where is text in the filter language or an expression made with drumlin.col, not a "
-        f"{type(where).__module__}.{type(where).__qualname__}"
+        f"where must be text in the filter language or an expression made with drumlin.col, not {a_type(where)}"
     )
 
 
@@ -124,7 +124,7 @@ def note(metadata: Any) -> str | None:
 def evolves(schema: Any) -> bool:
     """Whether rows may have other columns than their table."""
     if not isinstance(schema, str):
-        raise TypeError(f"schema is 'strict' or 'evolve', not a {type(schema).__name__}")
+        raise TypeError(f"schema must be 'strict' or 'evolve', not {a_type(schema)}")
     if schema not in ("strict", "evolve"):
         raise InvalidArgument(f"schema={schema!r}; expected 'strict' or 'evolve'")
     return schema == "evolve"
@@ -164,10 +164,10 @@ def plain(value: Any) -> Any:
 def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
     """From which name to which."""
     if not isinstance(names, Mapping):
-        raise TypeError(f"names is a dict of old and new names, not a {type(names).__name__}")
+        raise TypeError(f"names must be a dict of old and new names, not {a_type(names)}")
     for old, new in names.items():
         if not isinstance(old, str) or not isinstance(new, str):
-            raise TypeError(f"names is a dict of old and new names, each a str, not {old!r}: {new!r}")
+            raise TypeError(f"names must be a dict of old and new names, each a str, not {old!r}: {new!r}")
         check_name(new, f"the name {new!r}")
     return list(names.items())
 
@@ -175,9 +175,9 @@ def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
 def listed(values: Iterable[Any], name: str) -> list[Any]:
     """A list, which a single text is not."""
     if isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} is a list of names, not one name: write [{values!r}]")
+        raise TypeError(f"{name} must be a list of names, not one name; write [{values!r}]")
     if not isinstance(values, Iterable):
-        raise TypeError(f"{name} is a list of names, not a {type(values).__name__}")
+        raise TypeError(f"{name} must be a list of names, not {a_type(values)}")
     return list(values)
 
 
@@ -186,21 +186,21 @@ def names(values: Iterable[str], name: str) -> list[str]:
     checked = listed(values, name)
     for value in checked:
         if not isinstance(value, str):
-            raise TypeError(f"{name} is a list of names, each a str; {value!r} is a {type(value).__name__}")
+            raise TypeError(f"{name} must be a list of names, each a str; {value!r} is {a_type(value)}")
     return checked
 
 
 def path_argument(path: Any, name: str = "path") -> str:
     """The path of a table."""
     if not isinstance(path, str):
-        raise TypeError(f"{name} is a str, not a {type(path).__name__}")
+        raise TypeError(f"{name} must be a str, not {a_type(path)}")
     return path
 
 
 def text(value: Any, name: str) -> str:
     """A text."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is a str, not a {type(value).__name__}")
+        raise TypeError(f"{name} must be a str, not {a_type(value)}")
     return value
 
 
@@ -222,9 +222,9 @@ def column_names(columns: Iterable[Any] | None) -> list[str] | None:
 def micros(span: dt.timedelta, name: str) -> int:
     """Whole microseconds."""
     if not isinstance(span, dt.timedelta):
-        raise TypeError(f"{name} is a timedelta, not a {type(span).__name__}")
+        raise TypeError(f"{name} must be a timedelta, not {a_type(span)}")
     if span < dt.timedelta(0):
-        raise InvalidArgument(f"{name}={span} lies in the future; expected 0 or more")
+        raise InvalidArgument(f"{name}={span} is in the future; expected 0 or more")
     return span // dt.timedelta(microseconds=1)
 
 
@@ -241,7 +241,7 @@ def to_streams(
     """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
     with what is wrong; else it is raised."""
     if not isinstance(frames, Mapping):
-        raise TypeError(f"frames is a dict of paths and frames, not a {type(frames).__name__}")
+        raise TypeError(f"frames must be a dict of paths and frames, not {a_type(frames)}")
     converted = []
     for path, data in frames.items():
         path_argument(path)
@@ -263,7 +263,7 @@ def numbered_paths(
         return None
     versions = {} if versions is None else versions
     if not isinstance(versions, Mapping):
-        raise TypeError(f"versions is a dict of paths and numbers, not a {type(versions).__name__}")
+        raise TypeError(f"versions must be a dict of paths and numbers, not {a_type(versions)}")
     if pattern != "**":
         raise InvalidArgument("give a pattern, for the newest versions, or versions or another snapshot, not both")
     return [(path_argument(path), number_of(version)) for path, version in versions.items()]
@@ -272,7 +272,7 @@ def numbered_paths(
 def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
     """Numbers of versions by path."""
     if not isinstance(versions, Mapping):
-        raise TypeError(f"versions is a dict of paths and lists of versions, not a {type(versions).__name__}")
+        raise TypeError(f"versions must be a dict of paths and lists of versions, not {a_type(versions)}")
     return {path: [number_of(version) for version in listed(numbers, path)] for path, numbers in versions.items()}
 
 
@@ -319,7 +319,7 @@ def selection(
     offset = 0
     if rows is not None:
         if first is not None or last is not None:
-            raise InvalidArgument("rows names the first and the last row: give it without limit and tail")
+            raise InvalidArgument("rows already says which rows to read; give it without limit and tail")
         offset, first, last = _bounds(rows)
     return Selection(as_of_argument(as_of), column_names(columns), filter_text(where), offset, first, last, native)
 
@@ -327,14 +327,14 @@ def selection(
 def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
     """The offset, the limit and the tail that a slice of rows means."""
     if not isinstance(rows, slice):
-        raise TypeError(f"rows is a slice, such as slice(10, 20), not a {type(rows).__name__}")
+        raise TypeError(f"rows must be a slice, such as slice(10, 20), not {a_type(rows)}")
     start, stop = (None if end is None else operator.index(end) for end in (rows.start, rows.stop))
     if rows.step is not None and operator.index(rows.step) != 1:
-        raise InvalidArgument(f"rows: {rows!r} has a step; rows are read one after the other")
+        raise InvalidArgument(f"rows: {rows!r} has a step; expected a slice without one")
     if start is not None and start < 0 and stop is None:
         return 0, None, -start
     if (start or 0) < 0 or (stop or 0) < 0:
-        raise InvalidArgument(f"rows: {rows!r} counts from the end; only slice(-n, None), the last n rows, can do so")
+        raise InvalidArgument(f"rows: {rows!r} counts from the end; only slice(-n, None), the last n rows, may")
     offset = start or 0
     return offset, None if stop is None else max(stop - offset, 0), None
 
@@ -342,11 +342,11 @@ def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
 def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
     """Settings of a bucket's client; an error tells names, never values."""
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"storage_options is a dict of texts, not a {type(options).__name__}")
+        raise TypeError(f"storage_options must be a dict of str to str, not {a_type(options)}")
     checked = {} if options is None else dict(options)
     for name, value in checked.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgument(f"storage_options: {name!r} is not a text for a text")
+            raise InvalidArgument(f"storage_options: the name and the value of {name!r} must be str")
     return checked
 
 

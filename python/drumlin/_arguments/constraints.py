@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from drumlin._arguments.checks import plain
 from drumlin._arguments.expr import Expr
 from drumlin._errors import InvalidArgument
+from drumlin._values.evidence import a_type
 
 __all__ = ["Constraints"]
 
@@ -27,13 +28,13 @@ def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     if checks is None:
         return []
     if not isinstance(checks, Mapping):
-        raise TypeError(f"checks is a dict of names and predicates, not a {type(checks).__name__}")
+        raise TypeError(f"checks must be a dict of names and predicates, not {a_type(checks)}")
     found = []
     for name, check in checks.items():
         if not isinstance(name, str):
-            raise TypeError(f"checks has a name that is no text: {name!r}")
+            raise TypeError(f"the names of checks must be str, not {name!r}")
         if not isinstance(check, (str, Expr)):
-            raise TypeError(f"checks[{name!r}] is text or an expression made with drumlin.col, not {check!r}")
+            raise TypeError(f"checks[{name!r}] must be text or an expression made with drumlin.col, not {check!r}")
         found.append((name, str(check)))
     return found
 
@@ -43,10 +44,10 @@ def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
     if defaults is None:
         return None
     if not isinstance(defaults, Mapping):
-        raise TypeError(f"defaults is a dict of columns and values, not a {type(defaults).__name__}")
+        raise TypeError(f"defaults must be a dict of columns and values, not {a_type(defaults)}")
     for name, value in defaults.items():
         if not isinstance(name, str):
-            raise TypeError(f"defaults has a column that is no text: {name!r}")
+            raise TypeError(f"the columns of defaults must be str, not {name!r}")
         if value is None:
-            raise InvalidArgument(f"column {name!r}: a default is a value; without one, rows that lack it have null")
+            raise InvalidArgument(f"column {name!r}: a default must not be None, which rows without one have")
     return {name: plain(value) for name, value in defaults.items()} or None

@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import Any, NoReturn
 
 from drumlin._errors import InvalidArgument
+from drumlin._values.evidence import a_type
 
 __all__ = ["Expr", "col"]
 
@@ -165,7 +166,7 @@ class Expr:
         Expr(n in (0, 1, 2))
         """
         if isinstance(values, (str, bytes)):
-            raise TypeError(f"isin takes a list of values, not one {type(values).__name__}")
+            raise TypeError(f"isin takes a list of values, not {a_type(values)}")
         texts = [literal(value, f"{self._text} in (...)")._text for value in values]
         if not texts:
             return Expr("false", _Binding.ATOM)
@@ -189,7 +190,7 @@ class Expr:
         """
         for name, value in (("pattern", pattern), ("escape", escape)):
             if value is not None and not isinstance(value, str):
-                raise TypeError(f"{name} is a str, not {type(value).__name__}")
+                raise TypeError(f"{name} must be a str, not {a_type(value)}")
         behind = "" if escape is None else f" escape {_quoted(escape)}"
         return self._predicate(f"{'ilike' if ignore_case else 'like'} {_quoted(pattern)}{behind}")
 
@@ -218,7 +219,7 @@ def col(name: str) -> Expr:
 
 def _written(name: str) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a column's name is a str, not {type(name).__name__}")
+        raise TypeError(f"a column's name must be a str, not {a_type(name)}")
     if _PLAIN.match(name) and name.lower() not in _RESERVED:
         return name
     return '"' + name.replace('"', '""') + '"'
@@ -271,7 +272,7 @@ def literal(value: Any, place: str) -> Expr:
             text = f"interval '{nanos} ns'"
         case other:
             raise TypeError(
-                f"{place} ...: a {type(other).__name__} is not a value of the filter language "
+                f"{place} ...: {a_type(other)} is not a value of the filter language "
                 "(bool, int, float, Decimal, str, bytes, UUID, date, datetime, time without zone, timedelta)"
             )
     return Expr(text, _Binding.UNARY if text.startswith("-") else _Binding.ATOM)

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 from drumlin._arguments.fit import Fit
 from drumlin._errors import InvalidArgument
 from drumlin._optional import have, loaded, need
+from drumlin._values.evidence import a_type, type_name
 from drumlin._values.exact import exact
 from drumlin._values.names import check_arrow_names, check_name
 
@@ -45,8 +46,8 @@ FrameLike: TypeAlias = (
 SchemaLike: TypeAlias = ArrowSchemaExportable | Mapping[str, Any]
 
 _EXPECTED = (
-    "expected a pandas or Polars DataFrame or Series, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB "
-    "relation, anything else with __arrow_c_stream__, a dict of columns or a list of dicts"
+    "expected a table (a pandas or Polars DataFrame or Series, a pyarrow Table, RecordBatch or RecordBatchReader, a "
+    "DuckDB relation, anything else with __arrow_c_stream__, a dict of columns or a list of dicts)"
 )
 
 
@@ -60,7 +61,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if (pandas := loaded("pandas")) is not None:
         if isinstance(data, pandas.Series):
             if data.name is None:
-                raise TypeError("a pandas Series without a name is no column; write series.to_frame('its name')")
+                raise TypeError("a pandas Series without a name cannot be a column; write series.to_frame('its name')")
             data = data.to_frame()
         if isinstance(data, pandas.DataFrame):
             need("pyarrow", "a pandas DataFrame", "pandas")
@@ -72,7 +73,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
             return _from_polars(data.collect())
         if isinstance(data, polars.Series):
             if not data.name:
-                raise TypeError("a Polars Series without a name is no column; write series.to_frame('its name')")
+                raise TypeError("a Polars Series without a name cannot be a column; write series.to_frame('its name')")
             data = data.to_frame()
         if isinstance(data, polars.DataFrame):
             return _from_polars(data)
@@ -89,7 +90,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
     called = f"{name}: " if name else ""
-    raise TypeError(f"{called}a {type(data).__module__}.{type(data).__qualname__} is no table: {_EXPECTED}")
+    raise TypeError(f"{called}{_EXPECTED}, got {a_type(data)}")
 
 
 def _from_polars(frame: Any) -> Any:
@@ -129,10 +130,10 @@ def _from_python(data: Any) -> Any:
         what, columns = "list of dicts", _columns_of(data)
     for name, values in columns.items():
         if not isinstance(name, str):
-            raise TypeError(f"a column's name is a str, not {name!r} ({type(name).__name__})")
+            raise TypeError(f"a column's name must be a str, not {name!r} ({type_name(name)})")
         check_name(name, f"the name {name!r}")
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-            raise TypeError(f"column {name!r} is a list or array of values, not a {type(values).__name__}")
+            raise TypeError(f"column {name!r} must be a list or array of values, not {a_type(values)}")
         columns[name] = exact(values, name)
     try:
         if have("pyarrow"):
@@ -144,7 +145,7 @@ def _from_python(data: Any) -> Any:
     except (ImportError, InvalidArgument):
         raise
     except Exception as error:
-        raise InvalidArgument(f"the {what} is no table: {error}") from error
+        raise InvalidArgument(f"cannot make a table of the {what}: {error}") from error
     return need("pyarrow", f"a {what}", "pyarrow")
 
 
@@ -152,7 +153,7 @@ def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
     """A list of dicts as columns, in the order in which their names appear; what a row does not have is None."""
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise TypeError(f"row {at} is a {type(row).__name__}; expected a list of dicts")
+            raise TypeError(f"row {at} is {a_type(row)}; expected a dict")
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 
@@ -166,12 +167,12 @@ def to_schema(schema: Any, name: str = "schema") -> Any:
         except InvalidArgument:
             raise
         except (TypeError, ValueError) as error:
-            raise InvalidArgument(f"{name}: the dict is no schema: {error}") from error
+            raise InvalidArgument(f"{name}: cannot make a schema of the dict: {error}") from error
     if hasattr(schema, "__arrow_c_schema__"):
         if (pyarrow := loaded("pyarrow")) is not None and isinstance(schema, pyarrow.Schema):
             check_arrow_names(schema)
         return schema
     raise TypeError(
-        f"{name}: a {type(schema).__module__}.{type(schema).__qualname__} is no schema: expected a pyarrow Schema, "
-        "anything else with __arrow_c_schema__, or a dict of names and pyarrow types"
+        f"{name}: expected a schema (a pyarrow Schema, anything else with __arrow_c_schema__, or a dict of names and "
+        f"pyarrow types), got {a_type(schema)}"
     )

@@ -5,6 +5,8 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from drumlin._values.evidence import a_type
+
 _Class = TypeVar("_Class", bound=type)
 
 #: What the core's binding notes on an exception: which argument it was looking at.
@@ -31,13 +33,13 @@ def flag(value: Any, name: str) -> bool:
     """True or false, and nothing that is taken for it."""
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
-    raise TypeError(f"{name} is True or False, not a {type(value).__name__}")
+    raise TypeError(f"{name} must be True or False, not {a_type(value)}")
 
 
 def function(value: Any, name: str) -> Any:
     """What can be called."""
     if not callable(value):
-        raise TypeError(f"{name} is a function, not a {type(value).__name__}")
+        raise TypeError(f"{name} must be a function, not {a_type(value)}")
     return value
 
 

@@ -8,6 +8,7 @@ from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_stream
 from drumlin._errors import InvalidArgument
 from drumlin._optional import have, loaded, need
+from drumlin._values.evidence import a_type
 from drumlin._values.exact import exact
 
 __all__ = ["KeysLike", "RowsLike"]
@@ -44,7 +45,7 @@ def to_keys(keys: Any) -> Any:
     if isinstance(keys, Mapping):
         return _from_dict(keys)
     if isinstance(keys, (str, bytes, bytearray)):
-        raise TypeError(f"keys is a list of keys, not one key: write [{keys!r}]")
+        raise TypeError(f"keys must be a list of keys, not one key; write [{keys!r}]")
     if isinstance(keys, (list, tuple)):
         return list(keys)
     if _is_series(keys):
@@ -54,8 +55,8 @@ def to_keys(keys: Any) -> Any:
     if isinstance(keys, Iterable):
         return list(keys)
     raise TypeError(
-        f"keys: a {type(keys).__module__}.{type(keys).__qualname__} has no keys: expected a list of values, tuples or "
-        "dicts, an array of values, or a frame with the key columns"
+        f"keys: expected a list of values, tuples or dicts, an array of values, or a frame with the key columns, got "
+        f"{a_type(keys)}"
     )
 
 
@@ -63,7 +64,7 @@ def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
     """A list of dicts as columns; what a row does not have is None."""
     for row in rows:
         if not isinstance(row, Mapping):
-            raise TypeError(f"a list of rows has dicts, not a {type(row).__name__}")
+            raise TypeError(f"a list of rows must hold dicts, not {a_type(row)}")
     names = dict.fromkeys(name for row in rows for name in row)
     return {_name(name): [row.get(name) for row in rows] for name in names}
 
@@ -81,7 +82,7 @@ def _from_dict(data: Mapping[Any, Any]) -> Any:
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a column's name is a str, not {name!r}")
+        raise TypeError(f"a column's name must be a str, not {name!r}")
     return name
 
 

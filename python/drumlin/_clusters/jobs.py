@@ -11,6 +11,7 @@ from drumlin._errors import InDoubt, InvalidArgument
 from drumlin._nouns.open import open as open_store
 from drumlin._nouns.store import Store
 from drumlin._processes.staged import Ticket, Token
+from drumlin._values.evidence import a_type
 
 __all__ = ["Driver", "bare", "read_split", "stage", "write_job"]
 
@@ -31,7 +32,7 @@ class Driver:
             self.store = open_store(store, mode=mode, storage_options=self.options)  # type: ignore[arg-type]
             self._own = True
         else:
-            raise TypeError(f"store is a store or its address, not a {type(store).__name__}")
+            raise TypeError(f"store must be a store or its address, not {a_type(store)}")
 
     def close(self) -> None:
         """Closes the store if it was opened for the job."""

@@ -2,6 +2,8 @@
 
 import os
 
+from drumlin._values.evidence import a_type
+
 __all__ = ["Options", "options"]
 
 #: The environment variable that turns bars off.
@@ -34,7 +36,7 @@ class Options:
     @progress.setter
     def progress(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(f"progress is True or False, not a {type(value).__name__}")
+            raise TypeError(f"progress must be True or False, not {a_type(value)}")
         self._progress = value
 
     def __repr__(self) -> str:

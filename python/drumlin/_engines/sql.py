@@ -43,7 +43,7 @@ def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_o
             continue
         other = known.setdefault(name.casefold(), name)
         if other != name:
-            raise InvalidArgument(f"{other!r} and {name!r} differ in case alone: they are one table to DuckDB")
+            raise InvalidArgument(f"{other!r} and {name!r} differ only in case, so DuckDB takes them for one table")
         connection.register(name, found)
     try:
         return connection.sql(text) if parameters is None else connection.sql(text, params=parameters)

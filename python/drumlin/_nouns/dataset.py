@@ -142,7 +142,7 @@ class Dataset(Scanned, Groupable, Addressed):
         """The same, with at most ``rows`` of the first rows."""
         wanted = count(rows, "rows")
         if wanted is None:
-            raise TypeError("rows is a number, not None")
+            raise TypeError("rows must be a number, not None")
         return self._changed(limit=wanted if self._limit is None else min(wanted, self._limit))
 
     def to_arrow(self) -> "_pa.Table":

@@ -7,6 +7,7 @@ from drumlin._arguments.checks import assignments, filter_text
 from drumlin._arguments.expr import Expr
 from drumlin._drumlin import MergeReport
 from drumlin._errors import InvalidArgument
+from drumlin._values.evidence import a_type
 
 __all__ = ["Merge"]
 
@@ -69,7 +70,7 @@ class Merge:
     def execute(self) -> MergeReport:
         """Does it, in one version."""
         if self._done:
-            raise InvalidArgument("this merge was executed already; describe another")
+            raise InvalidArgument("this merge was already executed; make a new one")
         report = self._run(self._matched, self._not_matched, self._by_source)
         self._done = True
         return report
@@ -77,7 +78,7 @@ class Merge:
 
 def _clause(values: Values, verb: str, delete: bool, condition: str | Expr | None) -> _Clause:
     if not isinstance(delete, bool):
-        raise TypeError(f"delete is True or False, not a {type(delete).__name__}")
+        raise TypeError(f"delete must be True or False, not {a_type(delete)}")
     given = values is not None and values is not False
     if given == delete:
         raise InvalidArgument(

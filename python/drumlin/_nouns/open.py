@@ -21,6 +21,7 @@ from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.store import Store
 from drumlin._processes.places import remember
+from drumlin._values.evidence import a_type
 
 __all__ = ["open", "salvage"]
 
@@ -167,7 +168,7 @@ def _place(place: str | os.PathLike[str], name: str) -> str:
     """The address of a store; ``~`` is the home folder."""
     path = place if isinstance(place, str) else os.fspath(place) if isinstance(place, os.PathLike) else None
     if not isinstance(path, str):
-        raise TypeError(f"{name} is a str or a path, not a {type(place).__name__}")
+        raise TypeError(f"{name} must be a str or a path, not {a_type(place)}")
     return os.path.expanduser(path)
 
 

@@ -47,6 +47,7 @@ from drumlin._processes import staged as jobs
 from drumlin._processes.places import Address, address_of, find
 from drumlin._processes.staged import Ticket, Token
 from drumlin._results.metrics import Metrics
+from drumlin._values.evidence import a_type
 from drumlin.tree import PatternLike, plain_text
 
 __all__ = ["Retention", "Store"]
@@ -144,7 +145,7 @@ class Store(Tables[Version]):
         """
         number = count(port, "port")
         if number is None:
-            raise TypeError("port is a number, not None; 0 is any that is free")
+            raise TypeError("port must be a number, not None; 0 is any that is free")
         if number > _PORT_MAX:
             raise InvalidArgument(f"port={number} is out of range; expected 0 to {_PORT_MAX}")
         return self._core.ui(number, write, open_browser)
@@ -279,7 +280,7 @@ class Store(Tables[Version]):
         [1]
         """
         if not isinstance(other, Store):
-            raise TypeError(f"other is a Store, not a {type(other).__name__}")
+            raise TypeError(f"other must be a Store, not {a_type(other)}")
         if versions not in ("all", "newest"):
             raise InvalidArgument(f"versions={versions!r}; expected 'all' or 'newest'")
         newest = versions == "newest"
@@ -341,7 +342,7 @@ class Store(Tables[Version]):
         2
         """
         if not callable(function):
-            raise TypeError(f"function is a function of a transaction, not a {type(function).__name__}")
+            raise TypeError(f"function must be a function of a transaction, not {a_type(function)}")
         attempt = 1
         while True:
             transaction = self.transaction(message=message)
@@ -459,7 +460,7 @@ class Store(Tables[Version]):
         [1]
         """
         if not isinstance(explain, bool):
-            raise TypeError(f"explain is True or False, not a {type(explain).__name__}")
+            raise TypeError(f"explain must be True or False, not {a_type(explain)}")
         if explain:
             return self._core.purge_plan(pattern, rows_filter(where), progress)
         return self._core.purge(pattern, rows_filter(where), progress)

@@ -412,7 +412,7 @@ class Table(Groupable, Addressed, Generic[_V]):
             made = self._core.map_columns(to_schema(columns, "columns"), applied(using), wanted, noted, progress)
             return cast(_V, made)
         if read is not None:
-            raise InvalidArgument("read says which columns the function using gets; give that too")
+            raise InvalidArgument("read says which columns the function of using gets; give using too")
         schema, defaults, computed = new_columns(columns)
         return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
 
@@ -575,7 +575,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         """
         first, last = as_of_argument(since, "since"), as_of_argument(until, "until")
         if first is None:
-            raise InvalidArgument("since says with which version to begin: a number, a time or a snapshot's name")
+            raise InvalidArgument("since must say with which version to begin: a number, a time or a snapshot's name")
         asked = first, last, column_names(columns), each_version
         return Diff(self._core, asked)
 

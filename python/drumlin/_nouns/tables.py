@@ -35,6 +35,7 @@ from drumlin._nouns.table import Table
 from drumlin._nouns.tree import Tree
 from drumlin._processes.places import Address, Addressed, address_of, find
 from drumlin._results.result import Result, Results
+from drumlin._values.evidence import a_type
 from drumlin.tree import P, PatternLike
 
 if TYPE_CHECKING:
@@ -268,9 +269,9 @@ class Tables(Addressed, Generic[_V]):
         from drumlin._engines.sql import query as run
 
         if not isinstance(query, str):
-            raise TypeError(f"query is a str, not a {type(query).__name__}")
+            raise TypeError(f"query must be a str, not {a_type(query)}")
         if parameters is not None and not isinstance(parameters, (list, tuple, Mapping)):
-            raise TypeError(f"parameters is a list or a dict of values, not a {type(parameters).__name__}")
+            raise TypeError(f"parameters must be a list or a dict of values, not {a_type(parameters)}")
         at = self._at_one_instant()
         return run(at._tables, at._of, query, as_of, parameters)
 
@@ -478,7 +479,7 @@ class Tables(Addressed, Generic[_V]):
         """
         when = as_of_argument(as_of)
         if when is None:
-            raise InvalidArgument("as_of says which versions to restore: a number, a time or a snapshot's name")
+            raise InvalidArgument("as_of must say which versions to restore: a number, a time or a snapshot's name")
         return self._tables.restore(pattern, when)
 
     def copy(self, src: str, dst: str, *, as_of: AsOf | None = None, replace: bool = False) -> CopyReport:

@@ -14,6 +14,7 @@ from drumlin._arguments.named import names_arguments, told
 from drumlin._drumlin import Change, Changes, Event, ImportReport, ListEntry, Node, ProjectionView, TriggerFailure
 from drumlin._errors import InvalidArgument
 from drumlin._processes.exit import watched
+from drumlin._values.evidence import a_type
 from drumlin.tree import Condition, PatternLike
 
 __all__ = ["Tree"]
@@ -324,7 +325,7 @@ class Tree:
         """
         if pattern is None:
             if key is not None or value != "payload" or bag:
-                raise InvalidArgument(f"projection {name!r}: which nodes? give a pattern to make it")
+                raise InvalidArgument(f"projection {name!r}: pattern is missing; it says which nodes to read")
         elif callable(key):
             self._core.put_projection_fn(name, pattern, _entry_function(key, value), bag)
         elif key is None:
@@ -376,7 +377,7 @@ class Tree:
         >>> store.tree.off(name)
         """
         if not callable(callback):
-            raise TypeError(f"a callback is a function of an event, not a {type(callback).__name__}")
+            raise TypeError(f"a callback must be a function of an event, not {a_type(callback)}")
         chosen = [] if actions is None else listed(actions, "actions")
         return self._core.on(pattern, watched(callback, self._core.store()), chosen, priority, name)
 
@@ -392,7 +393,7 @@ class Tree:
         """Waits until the triggers have been called for all commits up to now. Says whether they have been within
         ``timeout``: seconds or a timedelta, None for as long as it takes."""
         if timeout is not None and not isinstance(timeout, (int, float, dt.timedelta)):
-            raise TypeError(f"timeout is seconds or a timedelta, not a {type(timeout).__name__}")
+            raise TypeError(f"timeout must be seconds or a timedelta, not {a_type(timeout)}")
         return self._core.wait_for_triggers(timeout)
 
     def trigger_failures(self) -> _List[TriggerFailure]:
@@ -405,7 +406,7 @@ def _file(file: str | os.PathLike[str] | BinaryIO, mode: Literal["rb", "wb"]) ->
     if isinstance(file, (str, os.PathLike)):
         return io.open(file, mode)  # noqa: UP020
     if not hasattr(file, "read" if mode == "rb" else "write"):
-        raise TypeError(f"file is a path or an open file, not a {type(file).__name__}")
+        raise TypeError(f"file must be a path or an open file, not {a_type(file)}")
     return nullcontext(file)
 
 

@@ -14,8 +14,8 @@ import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._errors import InvalidArgument
-from drumlin._pandas.evidence import shown, type_name
 from drumlin._pandas.zones import arrow_zone, zone_from_json, zone_to_json
+from drumlin._values.evidence import shown, type_name
 
 _COERCE = "convert them to one type, or give coerce=True to store them as pyarrow converts them"
 

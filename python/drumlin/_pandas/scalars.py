@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._errors import InvalidArgument
-from drumlin._pandas.evidence import shown, type_name
 from drumlin._pandas.zones import zone_from_json, zone_to_json
+from drumlin._values.evidence import shown, type_name
 
 
 def scalar_to_json(value: Any, what: str) -> Any:

@@ -19,10 +19,10 @@ from drumlin._pandas.description import (
     pandas_metadata,
 )
 from drumlin._pandas.dtypes import dtype_from_json
-from drumlin._pandas.evidence import shown
 from drumlin._pandas.labels import labels_to_json, levels_of
 from drumlin._pandas.plain import is_plain
 from drumlin._pandas.scalars import scalar_to_json
+from drumlin._values.evidence import shown
 from drumlin._values.json import to_json
 from drumlin._values.names import check_arrow_names, check_name, field_name
 

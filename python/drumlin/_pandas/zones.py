@@ -9,7 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin._errors import InvalidArgument
 from drumlin._optional import have, need
-from drumlin._pandas.evidence import shown, type_name
+from drumlin._values.evidence import shown, type_name
 
 
 def zone_to_json(zone: dt.tzinfo | None) -> Any:

@@ -70,8 +70,8 @@ def address_of(core: "_drumlin.Store") -> Address:
     address = _addresses[core]
     if "@" in address.uri.partition("://")[2].partition("/")[0]:
         raise InvalidArgument(
-            "the store's address has a user or a secret before '@', which is not pickled; open it by an address "
-            "without, and give credentials by the environment"
+            "the store's address has a user or a secret before '@', which is never pickled; open it by an address "
+            "without them, and give credentials in the environment"
         )
     return address
 
@@ -83,8 +83,8 @@ def find(address: Address) -> "_drumlin.Store":
         return here
     if _in_memory(address.uri):
         process = address.settings["process"]
-        why = "was closed" if process == os.getpid() else f"lives in process {process} and in no other"
-        raise InvalidArgument(f"this was pickled of a memory:// store, which {why}; write it to a folder or a bucket")
+        why = "was closed" if process == os.getpid() else f"lives in process {process} only"
+        raise InvalidArgument(f"this was pickled from a memory:// store, which {why}; write it to a folder or a bucket")
     kept = _kept.get(address.place)
     if kept is not None and not _is_closed(kept):
         if _addresses[kept].mode == "read":

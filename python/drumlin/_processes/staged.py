@@ -11,6 +11,7 @@ from drumlin._arguments.checks import Progress, count, names, optional_micros, p
 from drumlin._arguments.frames import FrameLike, to_stream
 from drumlin._errors import Error, InvalidArgument
 from drumlin._processes.splits import Beats, life_micros, of_place
+from drumlin._values.evidence import a_type
 
 __all__ = ["Ticket", "Token"]
 
@@ -153,18 +154,18 @@ def token_of(core: "_drumlin.Token") -> Token:
 def tokens_argument(tokens: Any, name: str = "tokens") -> list[Token]:
     """Tokens."""
     if isinstance(tokens, (Token, str, bytes)) or not isinstance(tokens, Iterable):
-        raise TypeError(f"{name} is a list of tokens, not a {type(tokens).__name__}")
+        raise TypeError(f"{name} must be a list of tokens, not {a_type(tokens)}")
     given = list(tokens)
     for token in given:
         if not isinstance(token, Token):
-            raise TypeError(f"{name} is a list of tokens, and has a {type(token).__name__}")
+            raise TypeError(f"{name} must be a list of tokens, but holds {a_type(token)}")
     return given
 
 
 def ticket_argument(ticket: Any) -> Ticket | None:
     """A ticket, if one is given."""
     if ticket is not None and not isinstance(ticket, Ticket):
-        raise TypeError(f"ticket is a ticket of Store.ticket, not a {type(ticket).__name__}")
+        raise TypeError(f"ticket must be a ticket from Store.ticket(), not {a_type(ticket)}")
     return ticket
 
 
@@ -173,10 +174,10 @@ def part_argument(part: Any) -> tuple[int, int] | None:
     if part is None:
         return None
     if not isinstance(part, tuple) or len(part) != 2:
-        raise TypeError(f"part is a pair of numbers (task, part), not {part!r}")
+        raise TypeError(f"part must be a pair of numbers (task, part), not {part!r}")
     task, within = count(part[0], "part"), count(part[1], "part")
     if task is None or within is None:
-        raise TypeError(f"part is a pair of numbers (task, part), not {part!r}")
+        raise TypeError(f"part must be a pair of numbers (task, part), not {part!r}")
     return task, within
 
 
@@ -187,7 +188,7 @@ def job_settings(
     if mode not in _MODES:
         raise InvalidArgument(f"mode {mode!r} is not known; expected one of {', '.join(map(repr, _MODES))}")
     if job is not None and not isinstance(job, str):
-        raise TypeError(f"job is a str, not a {type(job).__name__}")
+        raise TypeError(f"job must be a str, not {a_type(job)}")
     return {
         "job": job,
         "mode": mode,

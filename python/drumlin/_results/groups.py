@@ -9,6 +9,7 @@ from drumlin._arguments.expr import Expr
 from drumlin._errors import InvalidArgument
 from drumlin._results.result import Result
 from drumlin._results.scanned import Scanned
+from drumlin._values.evidence import a_type
 
 __all__ = ["Groups"]
 
@@ -83,7 +84,7 @@ class Groups:
 def _column(value: Any, name: str) -> str:
     if isinstance(value, (str, Expr)):
         return str(value)
-    raise TypeError(f"{name}: a column is a name, or a calculation made with drumlin.col, not a {type(value).__name__}")
+    raise TypeError(f"{name}: a column must be a name, or a calculation made with drumlin.col, not {a_type(value)}")
 
 
 def _asked(name: str, how: Any) -> tuple[str, str, str | None, float | None, str | None]:
@@ -91,21 +92,21 @@ def _asked(name: str, how: Any) -> tuple[str, str, str | None, float | None, str
         return (name, "count", None, None, None)
     if isinstance(how, str) or not isinstance(how, (tuple, list)) or not 2 <= len(how) <= 3:
         raise TypeError(
-            f"{name} is 'count', or a pair of a column and a function such as ('price', 'mean'), not {how!r}"
+            f"{name} must be 'count', or a pair of a column and a function such as ('price', 'mean'), not {how!r}"
         )
     column, function, *more = how
     if not isinstance(function, str) or function not in _FUNCTIONS:
-        raise InvalidArgument(f"{name}: there is no function {function!r}; there are {', '.join(_FUNCTIONS)}")
+        raise InvalidArgument(f"{name}: {function!r} is not a function; expected one of {', '.join(_FUNCTIONS)}")
     needs = _FUNCTIONS[function]
     if (needs is not None) != bool(more):
-        raise InvalidArgument(f"{name}: {function} needs {'nothing more than a column' if needs is None else needs}")
+        raise InvalidArgument(f"{name}: {function} needs {'only a column' if needs is None else needs}")
     of = _column(column, name)
     if function == "weighted_mean":
         return (name, function, of, None, _column(more[0], name))
     if not more:
         return (name, function, of, None, None)
     if isinstance(more[0], bool) or not isinstance(more[0], (int, float)):
-        raise TypeError(f"{name}: a quantile is at a number from 0 to 1, not {more[0]!r}")
+        raise TypeError(f"{name}: a quantile must be a number from 0 to 1, not {more[0]!r}")
     return (name, function, of, float(more[0]), None)
 
 
@@ -118,7 +119,7 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
     if origin is not None:
         # Not a time, of pandas, is a datetime that is not equal to itself.
         if not isinstance(origin, dt.date) or origin != origin:
-            raise TypeError(f"origin is a date or a datetime, not {origin!r}")
+            raise TypeError(f"origin must be a date or a datetime, not {origin!r}")
         at = origin if isinstance(origin, dt.datetime) else dt.datetime(origin.year, origin.month, origin.day)
         since = (since_epoch(at), getattr(at, "nanosecond", 0), at.tzinfo is not None)
     return (text(column, "on"), text(length, "every"), since, closed == "right", label == "right")
@@ -129,7 +130,7 @@ def key_names(keys: Iterable[Any]) -> list[str]:
     names = list(keys)
     for key in names:
         if not isinstance(key, str):
-            raise TypeError(f"a key is the name of a column, not a {type(key).__name__}")
+            raise TypeError(f"a key must be the name of a column, not {a_type(key)}")
     return names
 
 
@@ -156,7 +157,7 @@ class Groupable:
         [{'symbol': 'AAPL', 'n': 2, 'mean': 1.5}, {'symbol': 'MSFT', 'n': 1, 'mean': 3.0}]
         """
         if every is not None and (not isinstance(every, tuple) or len(every) != 2):
-            raise TypeError(f"every is a pair of a column and a length, such as ('ts', '5m'), not {every!r}")
+            raise TypeError(f"every must be a pair of a column and a length, such as ('ts', '5m'), not {every!r}")
         made = None if every is None else buckets(*every)
         return Groups(self._to_group("group_by", where), key_names(keys), made)
 

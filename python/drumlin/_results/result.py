@@ -137,7 +137,7 @@ class Result:
         """
         frame = self.to_pandas(**options)
         if frame.shape[1] != 1:
-            raise InvalidArgument(f"'{self._path}' has {frame.shape[1]} columns beside its index; a Series is one")
+            raise InvalidArgument(f"'{self._path}' has {frame.shape[1]} columns beside its index; a Series has one")
         return frame.iloc[:, 0]
 
     def to_numpy(self) -> "_np.ndarray[Any, Any]":

@@ -29,6 +29,4 @@ class Scanned:
 
     def _unlimited(self, what: str) -> None:
         if self._limit is not None:
-            raise InvalidArgument(
-                f"{what} comes before limit: of rows that are limited, which ones are left is not told"
-            )
+            raise InvalidArgument(f"{what} must come before limit: which rows a limit keeps is not defined")

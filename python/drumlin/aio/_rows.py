@@ -55,7 +55,7 @@ class Results(Handle):
 
     def _made(self) -> "drumlin.Results":
         if self._object is None:
-            raise drumlin.InvalidArgument("these results are not there yet; await them first")
+            raise drumlin.InvalidArgument("these results have not been read yet; await them first")
         made: drumlin.Results = self._object
         return made
 

@@ -8,6 +8,7 @@ import drumlin
 from drumlin import _drumlin
 from drumlin._nouns.store import _ATTEMPTS_MAX
 from drumlin._nouns.tables import Tables as _Tables
+from drumlin._values.evidence import a_type
 from drumlin.aio._calls import run
 from drumlin.aio._handles import Block, Handle, awaits
 from drumlin.aio._rows import Dataset, Result, Results
@@ -59,7 +60,7 @@ class Store(Tables, Block):
     @functools.wraps(drumlin.Store.transact)
     async def transact(self, function: Any, *, message: str | None = None) -> Any:
         if not callable(function):
-            raise TypeError(f"function is a coroutine function of a transaction, not a {type(function).__name__}")
+            raise TypeError(f"function must be a coroutine function of a transaction, not {a_type(function)}")
         for attempt in range(_ATTEMPTS_MAX):
             transaction = Transaction(self._later("transaction", message=message))
             core: _drumlin.Transaction = (await transaction._get())._core

@@ -207,7 +207,7 @@ def _from_lance(asked: Any, progress: Any) -> Report:
 
 def _from_parquet(asked: Any, progress: Any) -> Report:
     if not os.path.isdir(asked.directory):
-        raise NotFound(f"'{asked.directory}' is no directory")
+        raise NotFound(f"'{asked.directory}' is not a directory")
     with _opened(asked, "create") as store:
         return migrate.from_parquet(
             asked.directory,
@@ -264,7 +264,7 @@ def _options(given: list[str]) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals:
-            raise _Usage(f"the option {text!r} is no KEY=VALUE")
+            raise _Usage(f"the option {text!r} is not of the form KEY=VALUE")
         options[key] = value
     return options
 

@@ -35,11 +35,11 @@ def file_path(name: str, prefix: str) -> str:
 
 def _path(symbol: str, prefix: str, percent: bool) -> str:
     if not symbol:
-        raise InvalidArgument("a symbol without a name is no path")
+        raise InvalidArgument("a symbol with an empty name cannot become a path")
     try:
         symbol.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument(f"the symbol {symbol!r} holds half a surrogate pair, and is no path") from None
+        raise InvalidArgument(f"the symbol {symbol!r} holds half a surrogate pair, and cannot become a path") from None
     text = "".join(_escaped(symbol, at, percent) for at in range(len(symbol)))
     names = [name.replace(".", "%2E") if name in (".", "..") else name for name in text.split("/")]
     path = "/".join([prefix.strip("/"), *names] if prefix.strip("/") else names)

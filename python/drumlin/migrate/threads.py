@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from drumlin import InvalidArgument
+from drumlin._values.evidence import a_type
 
 _Item = TypeVar("_Item")
 
@@ -21,7 +22,7 @@ class Crew:
     def __init__(self, threads: int, memory_bytes: int) -> None:
         for name, value in (("threads", threads), ("memory_bytes", memory_bytes)):
             if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} is a number, not a {type(value).__name__}")
+                raise TypeError(f"{name} must be a number, not {a_type(value)}")
             if value < 1:
                 raise InvalidArgument(f"{name}={value}; expected 1 or more")
         self._threads = threads

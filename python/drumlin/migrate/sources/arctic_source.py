@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from drumlin import InvalidArgument
 from drumlin._optional import need
+from drumlin._values.evidence import a_type
 from drumlin.migrate.record import iso
 
 #: A rough size of a value in a frame, text or number.
@@ -73,13 +74,13 @@ def _wanted(pattern: str | None, symbols: Iterable[str] | None) -> Callable[[str
     if pattern is None:
         return lambda symbol: True
     if not isinstance(pattern, str):
-        raise TypeError(f"pattern is a str, not a {type(pattern).__name__}")
+        raise TypeError(f"pattern must be a str, not {a_type(pattern)}")
     return lambda symbol: fnmatchcase(symbol, pattern)
 
 
 def _names(symbols: Iterable[str]) -> list[str]:
     if isinstance(symbols, str):
-        raise TypeError("symbols is a list of str, not a str")
+        raise TypeError("symbols must be a list of str, not a str")
     return list(symbols)
 
 
@@ -93,7 +94,7 @@ def size_of(library: Any, symbol: str, version: SourceVersion) -> int:
     is in it."""
     told = library.get_description(symbol, as_of=version.as_of)
     if told.row_count is None:
-        raise Refused("it is pickled, so it is no table; read it in ArcticDB, and write what is in it")
+        raise Refused("it is pickled, so it cannot be read as a table; read it in ArcticDB, and write its contents")
     return int(told.row_count) * (len(told.columns) + max(len(told.index), 1)) * _VALUE_BYTES
 
 
@@ -111,4 +112,4 @@ def frame_of(library: Any, symbol: str, version: SourceVersion) -> SourceFrame:
     if isinstance(data, numpy.ndarray) and data.ndim in (1, 2):
         return SourceFrame(pandas.DataFrame(data), item.metadata, "array")
     shape = f" of {data.ndim} dimensions" if isinstance(data, numpy.ndarray) else ""
-    raise Refused(f"it is a {type(data).__module__}.{type(data).__qualname__}{shape}, which is no table")
+    raise Refused(f"it is {a_type(data)}{shape}, which is not a table")

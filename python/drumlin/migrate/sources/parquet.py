@@ -70,7 +70,7 @@ def from_parquet(
         raise InvalidArgument(f"tables={tables!r}; expected 'files' or 'folders'")
     top = Path(directory)
     if not top.is_dir():
-        raise NotFound(f"'{top}' is no directory")
+        raise NotFound(f"'{top}' is not a directory")
     tally, crew = Tally("parquet", progress), Crew(threads, 1 << 30)
     units = _units(top, tables == "folders", tally)
     if not units and not tally.report(strict=False).failures:

@@ -82,7 +82,7 @@ def _files(folder: Path) -> set[Path]:
 def _write(catalog: Any, table: Leaving) -> tuple[int, int]:
     pyarrow = need("pyarrow", "an export to Iceberg", "iceberg")
     if odd := {"?", "#"}.intersection(str(table.folder)):
-        raise InvalidArgument(f"the folder {table.folder} has {min(odd)!r} in its name, which is no name for Iceberg")
+        raise InvalidArgument(f"the folder {table.folder} has {min(odd)!r} in its name, which Iceberg does not allow")
     schema = lake_schema(pyarrow.schema(table.result), "Iceberg")
     rows = 0
 

@@ -65,7 +65,7 @@ class _Types:
         if getattr(kind, "value_field", None) is not None:
             field = kind.value_field
             return pyarrow.list_(pyarrow.field(field.name, self.of(field.type, what), field.nullable))
-        raise Unsupported(f"column {what!r} is of type {kind}, which {self._lake} has not; drop it, or convert it")
+        raise Unsupported(f"column {what!r} is of type {kind}, which {self._lake} does not have; drop or convert it")
 
     def _plain(self, kind: Any, what: str) -> Any:
         pyarrow = self.pyarrow

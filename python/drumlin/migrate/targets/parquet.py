@@ -96,7 +96,7 @@ def _check_places(tables: list[Leaving], columns: list[str], replace: bool) -> N
             raise InvalidArgument(f"'{table.path}' has no column {missing[0]!r} to partition by")
         if columns and set(columns) == set(table.result.schema.names):
             raise InvalidArgument(
-                f"'{table.path}' has no columns but those to partition by: no rows would be in its files"
+                f"'{table.path}' has only the columns to partition by, so its files would have no columns"
             )
     taken = [] if replace else [table for table in tables if earlier(table.folder)]
     if taken:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from drumlin import AsOf, InvalidArgument, NotFound, Result, Store, Transaction
 from drumlin._arguments.checks import as_of_argument
+from drumlin._values.evidence import a_type
 from drumlin.migrate.report import Tally
 
 
@@ -32,7 +33,7 @@ def leaving(
 ) -> Iterator[list[Leaving]]:
     """The tables that ``pattern`` matches, all of one instant."""
     if not isinstance(pattern, str):
-        raise TypeError(f"pattern is a str, not a {type(pattern).__name__}")
+        raise TypeError(f"pattern must be a str, not {a_type(pattern)}")
     when = as_of_argument(as_of)
     named = _named_parts(pattern, path_columns)
     with store.transaction(read_only=True) as tx:
@@ -85,15 +86,13 @@ def _named_parts(pattern: str, path_columns: Iterable[str] | None) -> dict[int, 
     if path_columns is None:
         return {}
     if isinstance(path_columns, str):
-        raise TypeError("path_columns is a list of names, not a str")
+        raise TypeError("path_columns must be a list of names, not a str")
     names, parts = list(path_columns), pattern.split("/")
     if "**" in parts:
-        raise InvalidArgument(f"'{pattern}' has '**', which stands for any number of names: it makes no path columns")
+        raise InvalidArgument(f"'{pattern}' has '**', which matches any number of names, so it has no path columns")
     wild = [at for at, part in enumerate(parts) if "*" in part or "?" in part]
     if len(wild) != len(names):
-        raise InvalidArgument(
-            f"'{pattern}' has {len(wild)} parts that are no plain names, and path_columns {len(names)}"
-        )
+        raise InvalidArgument(f"'{pattern}' has {len(wild)} wildcards, but path_columns names {len(names)}")
     return dict(zip(wild, names, strict=True))
 
 

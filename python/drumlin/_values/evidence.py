@@ -2,6 +2,9 @@
 
 from typing import Any
 
+#: Libraries whose types are known by the name of the library, not by that of the module that defines them.
+_SHORTENED = ("drumlin", "numpy", "pandas", "polars", "pyarrow")
+
 
 def shown(value: Any, most: int = 60) -> str:
     """A value as messages show it."""
@@ -18,6 +21,12 @@ def type_name(value: Any) -> str:
     module = kind.__module__
     if module == "builtins":
         return kind.__qualname__
-    if module.startswith("pandas."):
-        module = "pandas"
+    if module.partition(".")[0] in _SHORTENED:
+        module = module.partition(".")[0]
     return f"{module}.{kind.__qualname__}"
+
+
+def a_type(value: Any) -> str:
+    """The same with an article: ``a str``, ``an int``; ``None`` for None."""
+    name = type_name(value)
+    return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
