@@ -1,7 +1,7 @@
 """Builds the package into .venv, and says how far it is: crates done of all, and about how long it will take.
 
-Called by `make build`, and with `--dev` by `make dev` (see .cargo/dev.toml). The tools for tests and lints are installed
-while the crates compile.
+Called by `make build`, and with `--dev` by `make dev` (see .cargo/dev.toml). The tools for tests and lints are
+installed while the crates compile.
 """
 
 import os
