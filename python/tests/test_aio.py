@@ -328,7 +328,7 @@ def test_errors_are_raised_where_it_is_awaited() -> None:
         assert "not awaited yet" in repr(missing)
         with pytest.raises(drumlin.NotFound):
             await missing
-        with pytest.raises(TypeError, match="n is|path is"):
+        with pytest.raises(TypeError, match="(n|path) must be a"):
             await store.write(5, {"n": [1]})  # type: ignore[arg-type]
         with pytest.raises(drumlin.InvalidArgument):
             store.table("t").merge({"n": [1]}).when_matched(update=True, delete=True)

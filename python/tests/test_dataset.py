@@ -380,7 +380,7 @@ def test_texts_in_sql_are_no_tables(store: drumlin.Store) -> None:
         assert store.sql(query).fetchall() == answer, query
     with pytest.raises(drumlin.SchemaMismatch, match="column 's'"):
         store.sql("from '?'")
-    with pytest.raises(drumlin.InvalidArgument, match="case alone"):
+    with pytest.raises(drumlin.InvalidArgument, match="differ only in case"):
         store.sql("select * from 'p/A' union all select * from 'p/a'")
 
 

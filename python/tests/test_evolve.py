@@ -238,7 +238,7 @@ def test_a_function_that_raises_leaves_the_table_as_it_was() -> None:
     for using, error, words in cases:
         with pytest.raises(error, match=words):
             table.add_columns({"m": pa.int64()}, using=using)
-    with pytest.raises(drumlin.InvalidArgument, match="the function using gets"):
+    with pytest.raises(drumlin.InvalidArgument, match="the function of using gets"):
         table.add_columns({"m": pa.int64()}, read=["n"])
     assert len(table.versions()) == 1
     with pytest.raises(drumlin.InvalidArgument, match="'n' was requested twice"):

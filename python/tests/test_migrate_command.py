@@ -90,7 +90,7 @@ def test_misuse(exports: Path, tmp_path: Path, folder: str) -> None:
         (("parquet", exports, folder, "--threads", "x"), "invalid int"),
         (("parquet", exports, folder, "--threads", "0"), "threads=0"),
         (("parquet", exports, folder, "--storage-option", "x"), "KEY=VALUE"),
-        (("to-parquet", folder, "us/*", none, "--path-column", "a", "--path-column", "b"), "path_columns 2"),
+        (("to-parquet", folder, "us/*", none, "--path-column", "a", "--path-column", "b"), "path_columns names 2"),
     ):
         said = run(2, *arguments).stderr
         assert said.startswith("drumlin: ")

@@ -218,8 +218,8 @@ def test_large_commits(store: drumlin.Store, raised: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pattern": None, "key": "name"}, "give a pattern"),
-        ({"pattern": None, "bag": True}, "give a pattern"),
+        ({"pattern": None, "key": "name"}, "pattern is missing"),
+        ({"pattern": None, "bag": True}, "pattern is missing"),
         ({"pattern": "a/*"}, "key is missing"),
         ({"pattern": "a/*", "key": "nothing"}, "'nothing' is not a field"),
         ({"pattern": "a/*", "key": []}, "needs at least one field"),

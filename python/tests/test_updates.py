@@ -159,7 +159,7 @@ def test_wrong_merges_say_what_is_wrong() -> None:
     assert len(table.versions()) == 1
     done = merge().when_matched(update=True)
     done.execute()
-    with pytest.raises(drumlin.InvalidArgument, match="executed already"):
+    with pytest.raises(drumlin.InvalidArgument, match="already executed"):
         done.execute()
 
 

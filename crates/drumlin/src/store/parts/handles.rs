@@ -38,8 +38,9 @@ impl Handles {
         self.lock.lock().is_some()
     }
 
+    /// Gives up the lock; until that is done, [`Handles::has_lock`] waits.
     pub fn release_lock(&self) {
-        let lock = self.lock.lock().take();
-        drop(lock);
+        let mut lock = self.lock.lock();
+        drop(lock.take());
     }
 }
