@@ -259,20 +259,21 @@ impl Inner {
         // Nothing of a store that this process alone writes may go on once its lock is given up.
         let stop = || self.upkeep.background().stop();
         let stopped = if self.setting.is_shared() { stop() } else { waiting::unstoppable(stop) };
-        let closed = self.commits.close().and(stopped);
-        // Callbacks may hold handles of this store.
-        self.triggers.clear();
-        let newest = self.commits.newest();
-        let mut last = State::clone(&newest.state());
-        last.drop_functions();
-        drop(newest.replace(Arc::new(last)));
-        self.handles.release_lock();
-        if self.setting.owns_storage() {
-            // Open scans are still read.
-            let storage = self.setting.storage().clone();
-            newest.pins().when_free(move || storage.release());
-        }
-        closed
+        let leave = || {
+            // Callbacks may hold handles of this store.
+            self.triggers.clear();
+            let newest = self.commits.newest();
+            let mut last = State::clone(&newest.state());
+            last.drop_functions();
+            drop(newest.replace(Arc::new(last)));
+            self.handles.release_lock();
+            if self.setting.owns_storage() {
+                // Open scans are still read.
+                let storage = self.setting.storage().clone();
+                newest.pins().when_free(move || storage.release());
+            }
+        };
+        self.commits.close(leave).and(stopped)
     }
 }
 

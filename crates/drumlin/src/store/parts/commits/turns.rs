@@ -129,8 +129,9 @@ impl Commits {
         self.writable_log()?.sync()
     }
 
-    /// Ends all that goes on by itself, waits for the commit under way, and closes the log: the next open needs no recovery.
-    pub fn close(&self) -> Result<()> {
+    /// Ends all that goes on by itself, waits for the commit under way, and closes the log: the next open needs no recovery. Does
+    /// `then` while it still has the turn.
+    pub fn close(&self, then: impl FnOnce()) -> Result<()> {
         self.syncer.iter().for_each(Syncer::stop);
         self.feeds.close();
         // In a store that others write too, a commit that does not end does no harm, and the caller may not wait for it.
@@ -138,7 +139,9 @@ impl Commits {
             true => self.turn(),
             false => waiting::unstoppable(|| self.turn()),
         };
-        self.log.close().and(turn.as_ref().map(drop).map_err(|e| Error::new(e.kind(), e.message())))
+        let closed = self.log.close().and(turn.as_ref().map(drop).map_err(|e| Error::new(e.kind(), e.message())));
+        then();
+        closed
     }
 
     /// Takes in what other processes have committed.
