@@ -31,8 +31,19 @@ def test_the_budget_is_kept_and_what_is_larger_is_alone() -> None:
                 using.remove(size)
 
     crew.run(work, sizes)
-    assert 60 < most <= 100
+    assert most <= 100
     assert set(alone) == {1}
+
+
+def test_what_fits_into_the_budget_is_done_at_the_same_time() -> None:
+    crew, both = Crew(2, 100), threading.Barrier(2)
+
+    def meet(size: int) -> None:
+        with crew.memory(size):
+            both.wait(60)
+
+    crew.run(meet, [60, 40])
+    assert not both.broken
 
 
 def test_the_first_error_ends_all() -> None:
