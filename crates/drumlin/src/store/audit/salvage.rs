@@ -20,12 +20,12 @@ use crate::log::{Base, CommitLog, FileLog, ObjectLog, Origin, Point, Remains};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
 };
+use crate::store::handle::Contents;
 use crate::store::open::format::{format_text, read_format};
 use crate::store::open::opening::random_id;
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
-use crate::store::store::Contents;
 use crate::store::upkeep::checkpoint;
 use crate::store::{CheckpointReport, Mode, Options, Store, Sync};
 

@@ -228,7 +228,7 @@ impl Store {
             Ok(directory) if directory.rows != rows || directory.columns.len() != columns => {
                 vec![fault("the directory does not match its row group".to_owned())]
             }
-            Ok(_) if deep => match caught(|| stored.check(&self.reader(), &self.env().pool, table)) {
+            Ok(_) if deep => match caught(|| stored.check(self.reader(), &self.env().pool, table)) {
                 Err(e) if !e.kind().leaves_others() => return Err(e),
                 Err(e) => vec![fault(e.to_string())],
                 Ok(found) => found.into_iter().map(fault).collect(),

@@ -216,7 +216,7 @@ impl Store {
         }
         let places = answer.fields().iter().map(|field| find_column(schema, field.name()));
         let places: Vec<usize> = places.collect::<Result<_>>()?;
-        let reader = &self.reader();
+        let reader = self.reader();
         let new_values = |group: &RowGroup, rows: &RoaringBitmap| -> Result<Vec<NewValues>> {
             let batch = changed_columns(reader, table, version, group, &read, rows, &[])?;
             let made = function(&batch)?;

@@ -47,13 +47,13 @@ impl Store {
         };
         for (name, data_type) in &doubtful {
             footprint = footprint.with(Read::Rows(table.id));
-            check_widening(&self.reader(), &self.env().pool, table, name, data_type, &options.task.cancel)
+            check_widening(self.reader(), &self.env().pool, table, name, data_type, &options.task.cancel)
                 .map_err(|e| of_table(path, e))?;
         }
         for (what, filter) in forbidden.iter().filter(|_| !planted(Bug::TrustRows)) {
             footprint = footprint.with(Read::Rows(table.id));
             refuse_matching(
-                &self.reader(),
+                self.reader(),
                 &self.env().pool,
                 table,
                 newest(state, table),

@@ -129,7 +129,7 @@ impl RowChanges<'_> {
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
         let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial } = self;
-        let (reader, pool, task) = (&store.reader(), &store.env().pool, &options.task);
+        let (reader, pool, task) = (store.reader(), &store.env().pool, &options.task);
         let proof = store.options().proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();

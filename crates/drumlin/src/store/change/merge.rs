@@ -69,7 +69,7 @@ impl Store {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;
-        let reader = &self.reader();
+        let reader = self.reader();
         let outcomes = self.env().pool.map(table.groups.iter().collect(), |group| {
             options.task.cancel.check()?;
             Ok(bound.outcome(reader, group)?.map(|outcome| (group.id, outcome)))

@@ -244,7 +244,7 @@ impl Store {
             for (what, filter) in Table::forbidden(table.schema_of(version)?, schema)? {
                 let read_point = numbered(state, version);
                 refuse_matching(
-                    &self.reader(),
+                    self.reader(),
                     &self.env().pool,
                     &table,
                     read_point,

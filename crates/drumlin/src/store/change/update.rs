@@ -34,7 +34,7 @@ impl Store {
         let table = &table_at(state, path)?;
         let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
         let (read_point, task) = (newest(state, table), &options.task);
-        let (reader, pool) = (&self.reader(), &self.env().pool);
+        let (reader, pool) = (self.reader(), &self.env().pool);
         let updated = match filter {
             Some(filter) => {
                 let found = matching_rows(reader, pool, table, read_point, filter, &task.cancel);

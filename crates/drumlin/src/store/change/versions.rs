@@ -122,7 +122,7 @@ impl Store {
 
     /// How many rows are seen of a table.
     pub(in crate::store) fn count_rows(&self, table: &Table, read_point: ReadPoint) -> Result<u64> {
-        count_rows(&self.reader(), &self.env().pool, table, read_point, &Cancel::default())
+        count_rows(self.reader(), &self.env().pool, table, read_point, &Cancel::default())
     }
 
     /// Deletes versions of tables, in one commit.

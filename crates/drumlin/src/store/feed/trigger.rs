@@ -11,8 +11,8 @@ use super::changes::SHARED_POLL;
 use super::cursor::Cursor;
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, json_text};
 use crate::catalog::{Effect, TriggerFilter};
+use crate::store::handle::Inner;
 use crate::store::parts::{CommitRecord, Commits, Listed, Registered, Triggers};
-use crate::store::store::Inner;
 use crate::store::{Store, Tree, TriggerFailure, TriggerFn};
 
 /// After this many commits the places of durable triggers are recorded, even while there is more to do.

@@ -429,7 +429,7 @@ impl Staged {
             return Ok(());
         }
         let codec = TableCodec::new(&schema.0, sort)?;
-        self.keys = keys_of_groups(&store.reader(), &store.env().pool, &codec, &self.groups(), &task.cancel)
+        self.keys = keys_of_groups(store.reader(), &store.env().pool, &codec, &self.groups(), &task.cancel)
             .map_err(|e| e.context(format!("'{path}'")))?
             .into_iter()
             .map(Arc::new)

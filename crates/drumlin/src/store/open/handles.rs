@@ -10,8 +10,8 @@ use std::sync::Weak;
 use parking_lot::Mutex;
 
 use crate::base::{Error, Result};
+use crate::store::handle::Inner;
 use crate::store::parts::holder;
-use crate::store::store::Inner;
 use crate::store::{Mode, Options, Store};
 
 /// Which folder a store is in: its device and inode.

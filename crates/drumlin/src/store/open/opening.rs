@@ -14,8 +14,8 @@ use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,
     names,
 };
+use crate::store::handle::Contents;
 use crate::store::parts::{holder, recover};
-use crate::store::store::Contents;
 use crate::store::upkeep::checkpoint;
 use crate::store::{Mode, Options, Store, Sync};
 

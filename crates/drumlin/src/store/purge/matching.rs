@@ -62,7 +62,7 @@ impl Store {
                 let mut matching = RoaringBitmap::new();
                 for (id, group) in &records {
                     let own =
-                        filters[id].rows(&self.reader(), group, &dead).map_err(|e| e.context(place_of(state, *id)))?;
+                        filters[id].rows(self.reader(), group, &dead).map_err(|e| e.context(place_of(state, *id)))?;
                     matching |= own.positions(group.rows);
                 }
                 Ok((address, rows, matching))
@@ -79,7 +79,7 @@ impl Store {
         )?;
         for (id, table) in &tables {
             for history in &table.instants.histories {
-                if filters[id].any_in_history(&self.reader(), history)? {
+                if filters[id].any_in_history(self.reader(), history)? {
                     found.histories.insert((*id, history.version));
                 }
                 found.judged.extend(history.groups.iter().map(|(address, _)| *address));

@@ -258,7 +258,7 @@ impl Store {
         marked: &mut Marked,
         task: &Task,
     ) -> Result<TextsOfColumns> {
-        let reader = &self.reader();
+        let reader = self.reader();
         for (table, group, erased) in marked.values() {
             values.add(reader, table, group, erased)?;
         }
@@ -313,7 +313,7 @@ impl Store {
         let (mut writer, mut shrunk) = (self.block_writer()?, Vec::new());
         for (from, (table, group, erased)) in marked {
             task.cancel.check()?;
-            let encoded = table.shrink(&self.reader(), &self.env().pool, &group, &erased, self.options().proof());
+            let encoded = table.shrink(self.reader(), &self.env().pool, &group, &erased, self.options().proof());
             let erased: Positions = erased.into();
             let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
             let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;

@@ -60,7 +60,7 @@ impl TableView {
 
     fn searcher<'a>(&'a self, view: &'a View, cancel: &'a Cancel) -> Searcher<'a> {
         let store = self.place.store();
-        let (reader, pool, table, codec) = (&*store.reader(), &store.env().pool, &*view.table, &self.codec);
+        let (reader, pool, table, codec) = (store.reader(), &store.env().pool, &*view.table, &self.codec);
         Searcher { reader, pool, table, read_point: view.read_point, codec, cancel }
     }
 

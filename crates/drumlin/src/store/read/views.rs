@@ -97,7 +97,7 @@ impl Store {
 
     /// What a table showed at a time.
     fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
-        View::at(table, time, seq, |history| read_history(&self.reader(), &self.env().pool, table, history))
+        View::at(table, time, seq, |history| read_history(self.reader(), &self.env().pool, table, history))
     }
 
     /// Runs a read that has returned nothing yet; again, on what others have committed, if blocks are gone.

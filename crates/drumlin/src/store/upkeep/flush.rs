@@ -147,9 +147,7 @@ impl Store {
             let table = state.get(*id)?;
             let part = table.to_flush().expect("just seen").clone();
             let hidden = match table.needs_part(&part) {
-                true => {
-                    caught(|| hidden_rows(&self.reader(), &self.env().pool, &table, &part, state.seq, &task.cancel))
-                }
+                true => caught(|| hidden_rows(self.reader(), &self.env().pool, &table, &part, state.seq, &task.cancel)),
                 false => Ok(Vec::new()),
             };
             match hidden {

@@ -93,7 +93,7 @@ impl Store {
         };
         // Four bytes a row say where it is now.
         let rows_max = self.options().memory_bytes / 16;
-        plan_order(&self.reader(), &self.env().pool, table, options, spent, rows_max)
+        plan_order(self.reader(), &self.env().pool, table, options, spent, rows_max)
     }
 
     /// Merges what a plan says, and commits it.
@@ -118,7 +118,7 @@ impl Store {
             };
             let mut outputs = Vec::new();
             let merged = caught(|| {
-                let (reader, pool) = (&self.reader(), &self.env().pool);
+                let (reader, pool) = (self.reader(), &self.env().pool);
                 merge_groups(
                     reader,
                     pool,

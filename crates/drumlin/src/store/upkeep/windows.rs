@@ -25,7 +25,7 @@ impl Store {
         window: &Window,
         cancel: &Cancel,
     ) -> Result<RewrittenWindow> {
-        let (reader, pool, proof) = (&self.reader(), &self.env().pool, self.options().proof());
+        let (reader, pool, proof) = (self.reader(), &self.env().pool, self.options().proof());
         if window.rows == 0 || planted(Bug::LeaveOverlaps) || !overlaps(reader, pool, table, window)? {
             return Ok((rewrite(reader, pool, &table.schemas, &table.spec, window, proof)?, None));
         }

@@ -77,7 +77,7 @@ impl Store {
         codec: &'a TableCodec,
         cancel: &'a Cancel,
     ) -> Searcher<'a> {
-        let (reader, pool, read_point) = (&*self.reader(), &self.env().pool, newest(state, table));
+        let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(state, table));
         Searcher { reader, pool, table, read_point, codec, cancel }
     }
 }

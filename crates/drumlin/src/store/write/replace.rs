@@ -200,7 +200,7 @@ impl Store {
         change.groups = replacement.groups.clone();
         change.schema = replacement.evolved.clone();
         let mut effects = Vec::new();
-        let (reader, pool, read_point) = (&self.reader(), &self.env().pool, newest(state, table));
+        let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(state, table));
         let found = match &replacement.replaced {
             Replaced::Range(None) => None,
             Replaced::Range(Some(range)) => Some(range.rows_of(reader, pool, table, read_point, &task.cancel)),
