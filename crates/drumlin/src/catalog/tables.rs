@@ -231,6 +231,11 @@ impl Tables {
         self.packed.figures_of(id)
     }
 
+    /// Whether what its page says of a table is what `describe` does.
+    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+        self.packed.says(table, describe)
+    }
+
     /// Whether a table is decoded, or gone.
     pub(super) fn is_open(&self, id: TableId) -> bool {
         self.open.contains_key(&id)
@@ -305,7 +310,7 @@ impl Tables {
         });
         let mut changed: Vec<TableId> = changed.collect();
         for table in self.open() {
-            if !self.packed.says(table, describe)? {
+            if !self.says(table, describe)? {
                 changed.push(table.id);
             }
         }

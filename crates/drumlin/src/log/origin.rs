@@ -14,7 +14,7 @@
 //! - A file of the log must have its one name after each sync (*file.rs*).
 //! - Names of blocks and chunks are given once, and what is there under such a name is compared (`WriteMode::Once`). In
 //!   a store that several processes write, a session numbers its blocks from a random number on. After a loss was
-//!   accepted, the store gets another id, and the session numbers that the lost commits may have used are passed over.
+//!   accepted, the store gets another id, and the session numbers that the lost commits may have used are skipped.
 //! - Nothing is made over remains: blocks, catalogs or logs without `root` or `format` are a damaged store, not an
 //!   empty place.
 //!

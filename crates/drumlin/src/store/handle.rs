@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::parts::{Commits, Handles, Pin, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
-use crate::base::{Cancel, Env, Error, Result, Seq, Timestamp, waiting};
+use crate::base::{Env, Result, Seq, Timestamp, waiting};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
 use crate::log::{CommitLog, SealingLog};
@@ -32,11 +32,7 @@ pub(super) struct Inner {
     triggers: Arc<Triggers>,
     watched: Watched,
     handles: Handles,
-    automatic: Automatic,
 }
-
-/// What an automatic checkpoint does; returns what it left as it is.
-pub(super) type Automatic = fn(&Store, &Cancel) -> Result<Vec<String>>;
 
 /// What was found, or made, where a store is opened.
 pub(super) struct Contents {
@@ -62,13 +58,13 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Puts a store together from what was found where it is.
+    /// Puts a store together from what was found where it is. `committed` is called after each turn that has committed, in the turn.
     pub(super) fn start(
         env: Env,
         uri: &str,
         options: Options,
         contents: Contents,
-        automatic: Automatic,
+        committed: fn(&Store),
     ) -> Result<Store> {
         let Contents { storage, log, state, catalog, lock, lent } = contents;
         let shared = log.is_shared();
@@ -78,9 +74,13 @@ impl Store {
         let upkeep = Upkeep::new(catalog, state.open_tables_len());
         let log = Box::new(SealingLog::new(log, storage.clone()));
         let setting = Arc::new(Setting::new(uri, options, env, storage, Tenure { shared, lent }));
-        let commits = Arc::new(Commits::new(setting.clone(), log, state));
         let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
-        let inner = Arc::new(Inner { setting, commits, reader, upkeep, triggers, watched, handles, automatic });
+        let inner = Arc::new_cyclic(|inner: &Weak<Inner>| {
+            let inner = inner.clone();
+            let committed = move || Store::upgrade(&inner).iter().for_each(committed);
+            let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
+            Inner { setting, commits, reader, upkeep, triggers, watched, handles }
+        });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
     }
@@ -158,10 +158,6 @@ impl Store {
 
     pub(super) fn handles(&self) -> &Handles {
         &self.inner.handles
-    }
-
-    pub(super) fn automatic_checkpoint(&self, cancel: &Cancel) -> Result<Vec<String>> {
-        (self.inner.automatic)(self, cancel)
     }
 
     /// Fails if this handle, or the store, is closed.
@@ -298,7 +294,7 @@ impl Handle {
     /// `Closed` if it is closed.
     fn check(&self) -> Result<()> {
         match self.closed.load(Ordering::SeqCst) {
-            true => Err(Error::closed(format!("the store {} is closed; open it again", self.inner.setting.uri()))),
+            true => Err(self.inner.setting.closed()),
             false => Ok(()),
         }
     }

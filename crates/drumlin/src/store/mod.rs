@@ -1,6 +1,6 @@
 //! The public API: a store, opened from a folder or in memory.
 //!
-//! Everything a store does is one of three things: it reads a [`State`] that it holds (reads never wait), it proposes a
+//! Everything a store does is one of three things: it reads a [`crate::catalog::State`] that it holds (reads never wait), it proposes a
 //! commit (*commit*), or it deletes objects that a commit has already released (*upkeep/reclaim.rs*).
 
 mod audit;

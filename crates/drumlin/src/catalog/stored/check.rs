@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::{BlockId, Error, Result, SessionId, TableId};
 use crate::catalog::{Inline, Ledger, State, Totals};
-use crate::table::Table;
 
 /// How many tables are decoded to check a store when it is opened.
 const CHECKED_MAX: u64 = 4096;
 
 impl State {
     /// `Corrupt` if parts of the state contradict each other. O(nodes + row groups); but of more than `CHECKED_MAX` tables
-    /// only what is decoded anyway is looked at: each of the others is checked by itself when it is decoded.
-    pub fn check(&self) -> Result<()> {
+    /// only what is decoded anyway is looked at: each of the others is checked by itself when it is decoded. Returns whether
+    /// what the pages say of the tables looked at is so.
+    pub fn check(&self) -> Result<bool> {
         match self.totals().tables <= CHECKED_MAX {
             true => self.check_all(),
-            false => self.check_tree(None),
+            false => self.check_tree(None).map(|()| true),
         }
     }
 
     /// The same, of all tables.
-    pub fn check_all(&self) -> Result<()> {
+    pub fn check_all(&self) -> Result<bool> {
         let bad = |what: String| Err(Error::corrupt(format!("catalog: {what}")));
         let mut ledger = Ledger::default();
         for (block, used) in self.ledger.blocks() {
@@ -29,7 +29,7 @@ impl State {
         }
         let mut named = BTreeMap::new();
         let (mut ids, mut pins) = (BTreeSet::new(), BTreeMap::new());
-        let mut totals = Totals::default();
+        let (mut totals, mut said) = (Totals::default(), true);
         for table in self.tables() {
             let table = table?;
             if table.id >= self.next_table() {
@@ -38,6 +38,9 @@ impl State {
             table.check()?;
             ids.insert(table.id);
             totals.add(&table);
+            // Nothing depends on what is said of tables that are decoded, or in the trash.
+            let depends = !self.tables.is_open(table.id) && !self.trash.contains_key(&table.id);
+            said &= !depends || self.tables.says(&table, &|table| self.figures_of(table))?;
             pins.extend(table.pins.iter().map(|(version, pin)| ((table.id, *version), pin.holds)));
             for address in table.addresses() {
                 if *named.entry(*address).and_modify(|n| *n += 1).or_insert(0_u64) == 0 {
@@ -75,30 +78,13 @@ impl State {
         if let Some(hold) = self.holds.open.keys().find(|hold| impossible(hold)) {
             return bad(format!("hold {hold} has an impossible number"));
         }
-        self.check_tree(Some(&ids))
+        self.check_tree(Some(&ids))?;
+        Ok(said)
     }
 
-    /// Right after the state was read from pages: if they say of a table what is not so, as builds of before could write it, that
-    /// is found out again. O(row groups); nothing if there are more than `CHECKED_MAX` tables.
-    pub fn doubt_pages(&mut self) -> Result<()> {
-        if self.totals().tables > CHECKED_MAX {
-            return Ok(());
-        }
-        let says_otherwise = |table: &Table| {
-            // Nothing depends on what is said of tables in the trash.
-            let in_trash = self.trash.contains_key(&table.id);
-            Ok(!in_trash && self.tables.figures_of(table.id)? != Some(self.figures_of(table)))
-        };
-        let mut tables = self.tables();
-        let doubted = tables.find_map(|table| match table.and_then(|table| says_otherwise(&table)) {
-            Ok(false) => None,
-            found => Some(found),
-        });
-        drop(tables);
-        if doubted.transpose()?.is_some() {
-            self.tables.doubted = Some(self.seq);
-        }
-        Ok(())
+    /// What pages say of tables is found out again with the next snapshot: builds of before could write what is not so.
+    pub fn doubt_pages(&mut self) {
+        self.tables.doubted = Some(self.seq);
     }
 
     /// Checks the tree, and that tables of it and of the trash are among those with `ids`, if these are known.

@@ -26,7 +26,6 @@ use crate::store::open::opening::random_id;
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
-use crate::store::upkeep::checkpoint;
 use crate::store::{CheckpointReport, Mode, Options, Store, Sync};
 
 /// Where a salvaged store goes.
@@ -328,7 +327,7 @@ fn start_at(storage: &dyn Storage, remains: &Remains, index: &Index, named: bool
     let reach = reach(remains, index.seq());
     if let Some(chunks) = chunks.iter().cloned().collect::<Option<Vec<_>>>() {
         let whole =
-            index.read(&chunks).and_then(|mut state| state.restore().and_then(|()| state.check()).map(|()| state));
+            index.read(&chunks).and_then(|mut state| state.restore().and_then(|()| state.check()).map(|_| state));
         if let Ok(state) = whole {
             return Ok(Some(Start { state, complete: named, reach, losses }));
         }
@@ -445,7 +444,7 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;
     let contents =
         Contents { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
-    let store = Store::start(env.clone(), "the salvaged store", options, contents, checkpoint::automatic)?;
+    let store = Store::start(env.clone(), "the salvaged store", options, contents, Store::checkpoint_if_due)?;
     let mut report = CheckpointReport::default();
     store.flush(task, &mut report)?;
     let mut state = State::clone(&*store.current()?);

@@ -172,7 +172,7 @@ impl Store {
         match state.check_all() {
             Err(e) if e.kind() != ErrorKind::Corrupt => return Err(e),
             Err(e) => report.faults.push(Fault { table: "(catalog)".into(), group: 0, error: e.to_string() }),
-            Ok(()) => {}
+            Ok(_) => {}
         }
         verify_memory(&state, &mut report);
         let (mut steps, mut weight) = (0, 0);

@@ -110,16 +110,16 @@ impl Store {
         given.take()
     }
 
-    /// Waits for the turn, or for another thread to commit this proposal along with its own. Then starts a checkpoint if one is due.
+    /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub(in crate::store) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
         let proposal = proposal.told_by(self.message(), self.options().writer.as_deref());
         self.setting().check_writable()?;
         if self.is_handle() {
-            self.check_upkeep()?;
+            // A failed automatic checkpoint, if the log is far beyond its bound.
+            let bound = self.options().checkpoint_log_bytes;
+            self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)?;
         }
-        let answer = self.commits().commit(proposal)?;
-        self.checkpoint_if_due();
-        Ok(answer)
+        self.commits().commit(proposal)
     }
 }

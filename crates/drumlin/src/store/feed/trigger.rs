@@ -131,7 +131,7 @@ impl Tree {
 
     /// The same as [`Tree::on`] under a name that lasts: `callback` is called at least once for each event since the
     /// trigger was first created, over restarts and crashes, whenever a process has registered it. If a checkpoint has cut
-    /// the log in between, it is called with [`TriggerEvent::Resync`] instead. A filter that differs from the stored one
+    /// the log in between, it is called with [`crate::TriggerEvent::Resync`] instead. A filter that differs from the stored one
     /// replaces it.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! it is read here, and again where it was written.
 //!
 //! Tables are taken over some at a time, each lot in one commit there. So a call that was interrupted is done again:
-//! tables that are there already, with the same versions, are passed over.
+//! tables that are there already, with the same versions, are skipped.
 //!
 //! Checksums depend on the place, so they are made again; blocks that were written are read again before the commit.
 //! One effect, `AdoptTables`, carries the records of the tables (*adopt.rs*).

@@ -16,7 +16,6 @@ use crate::storage::{
 };
 use crate::store::handle::Contents;
 use crate::store::parts::{holder, recover};
-use crate::store::upkeep::checkpoint;
 use crate::store::{Mode, Options, Store, Sync};
 
 impl Store {
@@ -160,7 +159,7 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         uri,
         options,
         Contents { storage, log, state, catalog, lock, lent: false },
-        checkpoint::automatic,
+        Store::checkpoint_if_due,
     )?;
     if lossy {
         store.pass_over_lost()?;
@@ -227,7 +226,7 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     log.knows(state.seq);
     log.adopt(state.holds.store);
     let contents = Contents { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
-    let store = Store::start(env, uri, options, contents, checkpoint::automatic)?;
+    let store = Store::start(env, uri, options, contents, Store::checkpoint_if_due)?;
     if opened.lossy {
         store.pass_over_lost()?;
     }

@@ -241,9 +241,8 @@ pub(in crate::store) fn replay(storage: &dyn Storage, opened: &Opened) -> Result
         state.holds.store = store;
     }
     state.restore()?;
-    state.check()?;
-    if index.is_some() {
-        state.doubt_pages()?;
+    if !state.check()? {
+        state.doubt_pages();
     }
     let catalog = index.zip(opened.base).map(|(index, base)| Catalog { base, index, state: state.stored() });
     opened.entries.iter().try_for_each(|entry| match entry.seq <= state.seq {

@@ -16,10 +16,7 @@ pub(in crate::store) struct Setting {
     storage: Arc<InlineStorage>,
     /// The process that opened the store.
     process: u32,
-    /// Whether other processes may write the store, too.
-    shared: bool,
-    /// Whether the storage belongs to another owner, who keeps using it when the store is closed.
-    lent: bool,
+    tenure: Tenure,
     closed: AtomicBool,
 }
 
@@ -36,8 +33,7 @@ impl Setting {
     /// Of a store that this process has just opened.
     pub fn new(uri: &str, options: Options, env: Env, storage: Arc<InlineStorage>, tenure: Tenure) -> Self {
         let process = std::process::id();
-        let (uri, closed, Tenure { shared, lent }) = (uri.to_owned(), AtomicBool::new(false), tenure);
-        Self { uri, options, env, storage, process, shared, lent, closed }
+        Self { uri: uri.to_owned(), options, env, storage, process, tenure, closed: AtomicBool::new(false) }
     }
 
     pub fn uri(&self) -> &str {
@@ -58,7 +54,7 @@ impl Setting {
 
     /// Whether the storage is to be released when the store is closed.
     pub fn owns_storage(&self) -> bool {
-        !self.lent
+        !self.tenure.lent
     }
 
     pub fn process(&self) -> u32 {
@@ -66,7 +62,7 @@ impl Setting {
     }
 
     pub fn is_shared(&self) -> bool {
-        self.shared
+        self.tenure.shared
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -76,9 +72,14 @@ impl Setting {
     /// `Closed` if the store is closed; an error if what lies there now is another history.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::closed(format!("the store {} is closed; open it again", self.uri)));
+            return Err(self.closed());
         }
         self.storage.check()
+    }
+
+    /// The error of what is asked of a closed store.
+    pub fn closed(&self) -> Error {
+        Error::closed(format!("the store {} is closed; open it again", self.uri))
     }
 
     /// Also checks that this is the process that opened it, which takes a system call.

@@ -36,7 +36,7 @@ pub enum TriggerEvent {
     Resync,
 }
 
-/// A trigger's callback. Its errors are kept for [`Tree::trigger_failures`], and do not stop others.
+/// A trigger's callback. Its errors are kept for [`crate::Tree::trigger_failures`], and do not stop others.
 pub type TriggerFn = Arc<dyn Fn(&TriggerCall) -> Result<(), String> + Send + Sync>;
 
 /// A call of a trigger that failed.
@@ -54,6 +54,7 @@ pub struct TriggerFailure {
 
 /// How many failures are kept until they are taken.
 const FAILURES_MAX: usize = 1000;
+
 /// A trigger that this process calls.
 pub(in crate::store) struct Registered {
     filter: TriggerFilter,
@@ -137,14 +138,13 @@ impl Triggers {
     ) -> Result<bool> {
         let mut shared = self.shared.lock();
         one.done = shared.by_name.get(name).map_or(one.done, |known| known.lock().done.max(one.done));
-        if !shared.running {
+        let ran = shared.running;
+        if !ran {
             let (thread, place) = start()?;
             (shared.running, shared.thread, shared.done) = (true, Some(thread), place);
-            shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
-            return Ok(false);
         }
         shared.by_name.insert(name.to_owned(), Arc::new(Mutex::new(one)));
-        Ok(true)
+        Ok(ran)
     }
 
     /// Removes a trigger; returns whether it was there.

@@ -2,6 +2,7 @@
 //! separate thread runs a checkpoint while reads and writes continue. If it fails, the store is as it was, a warning
 //! says so, and it is tried again when the log has grown as much once more.
 
+use super::checkpoint::automatic;
 use crate::base::{Result, WarningKind, caught, waiting};
 use crate::store::Store;
 
@@ -27,7 +28,7 @@ impl Store {
         let store = self.own();
         let work = move || {
             let cancel = store.upkeep().background().cancel();
-            let done = waiting::with_stop(cancel, || caught(|| store.automatic_checkpoint(cancel)));
+            let done = waiting::with_stop(cancel, || caught(|| automatic(&store, cancel)));
             store.end_checkpoint(done);
         };
         if let Err(e) = self.env().threads.spawn("drumlin-checkpoint", Box::new(work)) {
@@ -42,12 +43,6 @@ impl Store {
             let say = || format!("{}: an automatic checkpoint failed: {failed}", self.uri());
             self.env().warn.say(WarningKind::CheckpointFailed, say);
         }
-    }
-
-    /// Returns the error of a failed automatic checkpoint, once, if the log is far beyond its bound.
-    pub(in crate::store) fn check_upkeep(&self) -> Result<()> {
-        let bound = self.options().checkpoint_log_bytes;
-        self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)
     }
 }
 

@@ -42,7 +42,7 @@ impl ScanPart {
     /// Its rows; `None` if there are none. `SnapshotExpired` if another process has reclaimed its blocks.
     ///
     /// # Errors
-    /// `SnapshotExpired`, and as [`Scan::collect`].
+    /// `SnapshotExpired`, and as [`crate::table::Scan::collect`].
     pub fn decode(&self) -> Result<Option<RecordBatch>> {
         self.cancel.check()?;
         let batches = self.shared.read(&self.piece)?;

@@ -53,11 +53,18 @@ pub(in crate::store) struct Commits {
     feeds: Arc<Feeds>,
     session: Session,
     times: Times,
+    /// Called after each turn that has committed, in the turn.
+    committed: Box<dyn Fn() + Send + std::marker::Sync>,
 }
 
 impl Commits {
     /// Those of a store that has just been opened, whose log ends with `state`.
-    pub fn new(setting: Arc<Setting>, log: Box<dyn CommitLog>, state: State) -> Self {
+    pub fn new(
+        setting: Arc<Setting>,
+        log: Box<dyn CommitLog>,
+        state: State,
+        committed: Box<dyn Fn() + Send + std::marker::Sync>,
+    ) -> Self {
         let syncer = match setting.options().sync {
             Sync::Interval(interval) if !setting.is_read_only() => Some(Syncer::new(interval)),
             _ => None,
@@ -65,7 +72,7 @@ impl Commits {
         let times = Times::new(setting.clone(), state.time);
         let newest = Newest::new(state, setting.storage().clone());
         let (queue, feeds, session) = (Committer::default(), Arc::default(), Session::default());
-        Self { setting, log, newest, queue, syncer, feeds, session, times }
+        Self { setting, log, newest, queue, syncer, feeds, session, times, committed }
     }
 
     pub fn setting(&self) -> &Setting {
@@ -203,6 +210,7 @@ impl Commits {
         });
         if outcome.is_ok() {
             self.syncer.iter().for_each(Syncer::wrote);
+            (self.committed)();
         }
         metrics.commit_micros.observe(self.setting.env().micros_since(begun));
         let conflict = |answer: &&Answer| matches!(answer, Err(e) if e.kind() == ErrorKind::Conflict);
