@@ -490,6 +490,9 @@ class Transaction:
     @property
     def ended(self) -> bool: ...
     def commit(self) -> int: ...
+    def commit_or_again(self) -> Transaction | None:
+        """The transaction in which all is to be done again; ``None`` once it is committed."""
+
     def abort(self) -> None: ...
 
 @final

@@ -40,7 +40,7 @@ from drumlin._drumlin import (
     VerifyReport,
     Version,
 )
-from drumlin._errors import Conflict, InvalidArgument
+from drumlin._errors import InvalidArgument
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
 from drumlin._processes import staged as jobs
@@ -52,8 +52,6 @@ from drumlin.tree import PatternLike, plain_text
 
 __all__ = ["Retention", "Store"]
 
-#: How often a function is run in a transaction before a conflict is raised.
-_ATTEMPTS_MAX = 1000
 _PORT_MAX = 65535
 
 _T = TypeVar("_T")
@@ -343,22 +341,17 @@ class Store(Tables[Version]):
         """
         if not callable(function):
             raise TypeError(f"function must be a function of a transaction, not {a_type(function)}")
-        attempt = 1
+        transaction = self.transaction(message=message)
         while True:
-            transaction = self.transaction(message=message)
             try:
                 answer = function(transaction)
             except BaseException:
                 transaction._core.abort()
                 raise
-            try:
-                transaction.commit()
-            except Conflict:
-                if attempt == _ATTEMPTS_MAX:
-                    raise
-                attempt += 1
-            else:
+            again = transaction._core.commit_or_again()
+            if again is None:
                 return answer
+            transaction = Transaction(again)
 
     def changes(self, since: int | None = None) -> ChangeFeed:
         """The commits after the one with the number ``since``, those to come too: an iterator that waits for the next.

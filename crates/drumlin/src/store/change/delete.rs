@@ -7,6 +7,7 @@ use crate::base::{Result, TableId, Task};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::memtable::Keys;
+use crate::store::commit::call::Call;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, VersionInfo};
@@ -36,23 +37,19 @@ pub(in crate::store) struct FullChange {
     pub effects: Vec<Effect>,
 }
 
-impl Store {
+impl Call<'_> {
     /// Makes a version without the rows for which `filter` is true.
-    pub(in crate::store) fn delete_matching(
-        &self,
-        path: &Path,
-        filter: &Filter,
-        options: &UpdateOptions,
-    ) -> Result<DeleteReport> {
-        self.refresh_if_shared()?;
-        let began = self.began();
-        let (after, rows) = self.prepare_and_commit(|base| {
-            let (change, rows) = self.find_rows(&base, path, filter, options)?;
+    pub fn delete_matching(self, path: &Path, filter: &Filter, options: &UpdateOptions) -> Result<DeleteReport> {
+        let (store, began) = (self.store, self.began());
+        let (after, rows) = self.commit(|base| {
+            let (change, rows) = store.find_rows(&base, path, filter, options)?;
             Ok((change.propose(base).since(began), rows))
         })?;
-        Ok(DeleteReport { version: Some(self.newest_info(&after, path)?), rows })
+        Ok(DeleteReport { version: Some(store.newest_info(&after, path)?), rows })
     }
+}
 
+impl Store {
     /// The change that deletes the rows of the table at `path` for which `filter` is true, and how many there are.
     pub(in crate::store) fn find_rows(
         &self,

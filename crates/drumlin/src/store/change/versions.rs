@@ -7,7 +7,6 @@ use crate::base::{Cancel, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::store::Store;
-use crate::store::commit::prepare::retry_conflicts;
 use crate::store::read::resolve::{numbered, table_at};
 use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
 
@@ -131,8 +130,7 @@ impl Store {
         checked: &[(Path, Vec<Version>)],
         missing: Missing,
     ) -> Result<VersionsReport> {
-        self.refresh_if_shared()?;
-        retry_conflicts::<_, Error>(|| {
+        self.call()?.attempt(|| {
             // What is deleted must lie in row groups first, once it is known that it may be deleted.
             delete_versions(&*self.current()?, checked.to_vec(), missing)?;
             self.flush_rows_of(checked)?;

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::prepare::retry_conflicts;
+use super::call::retry_conflicts;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TableId, Task};
 use crate::catalog::{Effect, Path, Read, State};
