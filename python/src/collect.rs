@@ -303,7 +303,7 @@ pub fn collect_many<'py>(
     if !scans.is_empty() || !unfit.is_empty() {
         let collected = long(py, &cancels, || {
             for (at, scan) in unfit {
-                scans.push((at, scan.anew()?));
+                scans.push((at, scan.again()?));
             }
             let (places, scans): (Vec<usize>, Vec<Scan>) = scans.into_iter().unzip();
             let schemas: Vec<SchemaRef> = scans.iter().map(Scan::schema).collect();

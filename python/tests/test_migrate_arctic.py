@@ -234,7 +234,7 @@ def test_a_snapshot_that_shows_other_versions_is_left_alone(library: Any, store:
     assert store.read("a", as_of="there eod").to_pandas()["n"].item() == 0
 
 
-def test_retention_here_that_snapshots_there_contradict_is_told(library: Any, store: drumlin.Store) -> None:
+def test_retention_here_that_snapshots_there_contradict_is_reported(library: Any, store: drumlin.Store) -> None:
     for n in range(2):
         library.write("a", pd.DataFrame({"n": [n]}))
     library.snapshot("eod", versions={"a": 0})
@@ -313,7 +313,7 @@ def test_what_others_have_written_stays(library: Any, store: drumlin.Store) -> N
     assert not from_arctic(library, store, prefix="p", symbols=["mine"]).ok
 
 
-def test_another_library_of_the_same_name_is_told_apart(library: Any, store: drumlin.Store, tmp_path: Path) -> None:
+def test_another_library_of_the_same_name_is_distinguished(library: Any, store: drumlin.Store, tmp_path: Path) -> None:
     other = arcticdb.Arctic(f"lmdb://{tmp_path / 'other'}").create_library("lib")
     for place in (library, other):
         place.write("s", pd.DataFrame({"n": [1]}))

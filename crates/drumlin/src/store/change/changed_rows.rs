@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use super::delete::{FullChange, positions, rest_on_rows};
+use super::delete::{FullChange, full_change, positions};
 use crate::base::{Progress, Result, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
@@ -111,7 +111,7 @@ impl RowChanges<'_> {
             true => Vec::new(),
             false => self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?,
         };
-        let mut change = rest_on_rows(table, path, add_blocks(writer.finish()?), None);
+        let mut change = full_change(table, path, add_blocks(writer.finish()?), None);
         change.effects.extend(effects);
         Ok(PreparedRows { change, writer, report })
     }

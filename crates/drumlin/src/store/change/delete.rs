@@ -68,7 +68,7 @@ impl Store {
         change.deletions = positions(found.groups);
         let effects = delete_in_memory(table, &found.keys)?;
         let change = (rows > 0).then_some(Effect::ChangeTable { table: table.id, change });
-        Ok((rest_on_rows(table.id, path, effects, change), rows))
+        Ok((full_change(table.id, path, effects, change), rows))
     }
 }
 
@@ -86,7 +86,7 @@ pub(in crate::store) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Position
 }
 
 /// A change of the table at `path` that depends on all that its newest version sees.
-pub(in crate::store) fn rest_on_rows(
+pub(in crate::store) fn full_change(
     table: TableId,
     path: &Path,
     before: Vec<Effect>,

@@ -112,7 +112,7 @@ impl Store {
         let table = &table_at(state, path)?;
         let newest = table.newest().expect("every table has a version");
         let mut info = VersionInfo::of(newest, Vec::new());
-        if table.rests_on_parts(newest.version) {
+        if table.depends_on_parts(newest.version) {
             // The commit is done, even if its rows cannot be counted.
             info.rows = self.count_rows(table, numbered(state, newest.version)).unwrap_or(newest.rows);
         }

@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use super::in_groups::in_memory;
 use crate::base::{Error, ErrorKind, Result, Timestamp};
-use crate::catalog::{Path, State};
+use crate::catalog::State;
 use crate::store::Store;
-use crate::store::nouns::transaction::Open;
 use crate::store::parts::Proposal;
 
 /// How often a change that was a conflict is prepared before its caller gets the conflict.
@@ -79,23 +77,6 @@ impl Call<'_> {
             let (base, _pin) = self.store.pinned_state()?;
             let (proposal, value) = prepare(base)?;
             Ok(self.store.commit(proposal).map(|after| (after, value)))
-        })
-    }
-
-    /// Changes the table at `path`, which may have no rows in memory then: by `alone`, which commits, if there are none; else in a transaction, by
-    /// `with_rows`, along with row groups for these rows.
-    pub fn commit_in_groups<T>(
-        self,
-        path: &Path,
-        alone: impl Fn(Arc<State>) -> Result<Result<(Arc<State>, T)>>,
-        with_rows: impl Fn(&Store, &mut Open) -> Result<T>,
-    ) -> Result<(Arc<State>, T)> {
-        self.attempt(|| {
-            let (base, _pin) = self.store.pinned_state()?;
-            match in_memory(&base, path)?.is_empty() {
-                true => alone(base),
-                false => self.store.attempt_alone(|state| in_memory(state, path), &with_rows),
-            }
         })
     }
 }

@@ -81,7 +81,7 @@ impl Store {
     /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub(in crate::store) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
-        let proposal = proposal.told_by(self.message(), self.options().writer.as_deref());
+        let proposal = proposal.with_note(self.message(), self.options().writer.as_deref());
         self.setting().check_writable()?;
         if self.is_handle() {
             // A failed automatic checkpoint, if the log is far beyond its bound.

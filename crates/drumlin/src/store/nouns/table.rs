@@ -312,4 +312,30 @@ impl Table {
     pub fn drop(&self, missing: Missing) -> Result<DropReport> {
         self.place.drop_tables(std::slice::from_ref(&self.path), missing)
     }
+
+    /// What a read of its rows depends on.
+    pub(in crate::store) fn reads_rows(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
+        let path = Path::new(&self.path)?;
+        let mut reads = self.reads_version(state, &path, as_of);
+        reads.extend(state.table_id_at(&path).map(Read::Rows));
+        Ok(reads)
+    }
+
+    /// What a read of its schema depends on.
+    pub(in crate::store) fn reads_schema(&self, state: &State, as_of: &AsOf) -> Result<Vec<Read>> {
+        let path = Path::new(&self.path)?;
+        let mut reads = self.reads_version(state, &path, as_of);
+        reads.extend(state.table_id_at(&path).map(Read::Schema));
+        Ok(reads)
+    }
+
+    fn reads_version(&self, state: &State, path: &Path, as_of: &AsOf) -> Vec<Read> {
+        let mut reads = vec![Read::Binding(path.clone())];
+        match (as_of, state.table_id_at(path)) {
+            (AsOf::Snapshot(name), _) => reads.push(Read::Snapshot(name.clone())),
+            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => reads.push(Read::Versions(table)),
+            _ => {}
+        }
+        reads
+    }
 }

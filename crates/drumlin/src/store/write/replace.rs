@@ -14,7 +14,7 @@ use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
-use crate::store::change::delete::{FullChange, delete_in_memory, positions, rest_on_rows};
+use crate::store::change::delete::{FullChange, delete_in_memory, full_change, positions};
 use crate::store::commit::blocks::{Placed, add_blocks};
 use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{InMemory, in_memory};
@@ -215,7 +215,7 @@ impl Store {
             change.deletions = positions(found.groups);
         }
         effects.extend(add_blocks(blocks));
-        Ok(rest_on_rows(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
+        Ok(full_change(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
     }
 
     /// `AlreadyExists`, naming keys, if a table has rows with any of `keys` that are not among those `found`.

@@ -1,4 +1,4 @@
-//! Which schema rows need that come to a table: for all ways to bring rows, whoever writes them.
+//! Which schema rows need that come to a table: for all ways to bring rows.
 
 use arrow::datatypes::SchemaRef;
 
