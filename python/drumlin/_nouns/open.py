@@ -145,10 +145,10 @@ def salvage(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
-    """Copies all that can be read of the damaged store at ``store`` into a new one at ``new``, which must not exist, or
-    be empty, and says what could not be read: commits, nodes, tables, and rows by version. ``store`` is left as it is;
-    nobody should write it during the call. ``shared`` makes a folder that many processes write; ``storage_options`` are
-    those of buckets, as for :func:`open`.
+    """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist or
+    must be empty. Reports what could not be read: commits, nodes, tables, and rows by version. ``store`` is not
+    changed; no process should write to it during the call. With ``shared``, many processes can write to the new folder.
+    ``storage_options`` are for buckets, as in :func:`open`.
 
     >>> import drumlin, os, tempfile
     >>> folder = tempfile.mkdtemp()
