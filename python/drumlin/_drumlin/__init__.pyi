@@ -151,11 +151,14 @@ __version__: Final[str]
 def collect_many(
     readings: _List[tuple[Reading, _List[str] | None, bool]], make: Callable[[int, _List[Any]], Any]
 ) -> _List[Any]:
-    """All rows of readings, each with its given columns, if any: as [`Batches`], or, if arrays are wanted, as the
-    result of `make`, which gets the reading's position and arrays with one row for each column of a type."""
+    """All rows of readings, each with its given columns, if any. A reading becomes [`Batches`] or, if arrays are wanted
+    and can represent all values, the result of `make`. That is called while others are being decoded, with the
+    reading's position and a list of triples: an array with one row for each column of a type, that type, and the
+    positions of these columns."""
 
 def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
-    """The parts of a pyarrow expression in order, from its serialised form."""
+    """The parts of a pyarrow expression in order, from its serialised form: an Arrow file with the parts in the
+    metadata of its schema, of which pyarrow itself shows each key only once."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
@@ -163,7 +166,8 @@ def main(args: list[str]) -> int: ...
 
 @final
 class Schema:
-    """The columns of a table or result: names and Arrow types."""
+    """The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
+    `__arrow_c_schema__` accept it."""
 
     def __new__(cls, schema: Any, /) -> Schema: ...
     @property
@@ -183,7 +187,7 @@ class Schema:
 
 @final
 class Batch:
-    """One batch of a result."""
+    """One batch of a result. `pyarrow.record_batch(...)` and anything else that takes `__arrow_c_array__` accept it."""
 
     @property
     def num_rows(self) -> int:
@@ -229,7 +233,8 @@ class Lookup:
 
 @final
 class Mask:
-    """A list of bools."""
+    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything else that takes `__arrow_c_array__`
+    accept it."""
 
     def to_pylist(self) -> list[bool]:
         """The bools as a list."""
@@ -272,7 +277,8 @@ class Reading:
     def count_rows(self) -> int:
         """The number of its rows."""
     def head(self, rows: int, columns: list[str] | None = None) -> Batches | None:
-        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read to find them."""
+        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read: the last rows
+        that a filter keeps are found from the end."""
     @property
     def written_whole(self) -> bool:
         """Whether the version has exactly the rows of one write."""

@@ -62,7 +62,8 @@ class Dataset:
     def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
         """The cost of reading it."""
     def split_by_table(self, filters: list[str]) -> list[Dataset]:
-        """The tables one by one, each with the columns of all, without the tables that the filters rule out."""
+        """The tables one by one, each with the columns of all, without the tables that the filters rule
+        out by paths and columns."""
     def splits(
         self,
         columns: list[str] | None,

@@ -234,7 +234,9 @@ class Commit:
 
 @final
 class ChangeFeed:
-    """The commits after a given one, in order, including future ones: an iterator that waits for the next."""
+    """The commits after a given one, in order, including future ones: an iterator that waits for the next.
+
+    While one thread waits, another one gets an error that the feed is in use."""
 
     @property
     def seq(self) -> int:

@@ -120,10 +120,10 @@ class DatasetPlan:
         """Row groups with visible rows in the tables that are opened."""
     @property
     def pruned_row_groups(self) -> int:
-        """Row groups among these that are not read, because their statistics show that no row matches the filter."""
+        """Row groups of these tables that are not read, because statistics show that no row matches the filter."""
     @property
     def whole_row_groups(self) -> int:
-        """Row groups among these whose rows all match the filter, as their statistics show."""
+        """Row groups of these tables whose rows all match the filter, as their statistics show."""
     @property
     def bytes(self) -> int:
         """Encoded bytes to read."""
