@@ -52,8 +52,8 @@ def dtypes_of_meaning(written: bytes) -> dict[str, Any]:
 
 
 def has_meaning(column: Any) -> bool:
-    """Whether a column's dtype is needed to interpret its numbers: periods, and intervals, which include either
-    bound."""
+    """Whether a column's dtype is needed to interpret its numbers: periods, and which bounds intervals
+    include."""
     return isinstance(column, dict) and column["type"] in ("period", "interval")
 
 

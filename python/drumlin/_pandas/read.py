@@ -82,7 +82,7 @@ def _index(table: pa.Table, made: Any, whole: bool) -> Any:
         if not (whole and len(written) == table.num_rows):
             written = range(table.num_rows)
         return pd.RangeIndex(written, name=scalar_from_json(index["name"]))
-    # A look-up returns the keys without the rest.
+    # The keys of a look-up come without the other columns.
     index = [level for level in index if level["field"] in table.schema.names]
     if not index:
         return pd.RangeIndex(table.num_rows)

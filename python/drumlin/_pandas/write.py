@@ -98,7 +98,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
 
 
 def _order(index: pd.RangeIndex, fit: Fit) -> Order:
-    """What changes the order of rows with ``index``, if it does not count from 0."""
+    """What reorders the rows of ``index``, if it does not count from 0."""
     return None if fit.ordered is None or index.equals(pd.RangeIndex(len(index))) else fit.ordered()
 
 
