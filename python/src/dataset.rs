@@ -246,7 +246,7 @@ impl DatasetPlan {
         self.0.total.pruned_bytes
     }
 
-    /// Rows in memory to look at.
+    /// Rows in memory to examine.
     #[getter]
     fn memory_rows(&self) -> u64 {
         self.0.total.memory_rows

@@ -468,7 +468,7 @@ impl Lookup {
     }
 }
 
-/// A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything else that takes `__arrow_c_array__` accept
+/// A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__` accept
 /// it.
 #[pyclass(frozen, sequence, module = "drumlin")]
 pub struct Mask(BooleanArray);

@@ -147,7 +147,7 @@ impl Version {
 }
 
 record! {
-    /// A name for one version of each of many tables, which it keeps readable.
+    /// A name for versions of tables, one of each, which stay readable until it is dropped.
     Snapshot {
         /// The snapshot's name.
         name: String,

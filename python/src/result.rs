@@ -375,7 +375,7 @@ impl Batches {
     }
 }
 
-/// One batch of a result. `pyarrow.record_batch(...)` and anything else that takes `__arrow_c_array__` accept it.
+/// One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Batch(RecordBatch);
 

@@ -184,7 +184,7 @@ class Expr:
 
     def like(self, pattern: str, *, escape: str | None = None, ignore_case: bool = False) -> "Expr":
         """True if the text matches ``pattern``: ``%`` stands for any characters, ``_`` for one character. The character
-        ``escape`` before one of them makes it literal.
+        ``escape`` before one of them makes it literal. With ``ignore_case``, upper and lower case are equal.
 
         >>> col("sym").like("A%")
         Expr(sym like 'A%')

@@ -187,7 +187,7 @@ class Schema:
 
 @final
 class Batch:
-    """One batch of a result. `pyarrow.record_batch(...)` and anything else that takes `__arrow_c_array__` accept it."""
+    """One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it."""
 
     @property
     def num_rows(self) -> int:
@@ -233,7 +233,7 @@ class Lookup:
 
 @final
 class Mask:
-    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything else that takes `__arrow_c_array__`
+    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__`
     accept it."""
 
     def to_pylist(self) -> list[bool]:

@@ -132,4 +132,4 @@ class DatasetPlan:
         """Encoded bytes of the same columns in the row groups that are not read."""
     @property
     def memory_rows(self) -> int:
-        """Rows in memory to look at."""
+        """Rows in memory to examine."""

@@ -26,7 +26,7 @@ __all__ = [
 
 @final
 class Snapshot:
-    """A name for one version of each of many tables, which it keeps readable."""
+    """A name for versions of tables, one of each, which stay readable until it is dropped."""
 
     @property
     def name(self) -> str:

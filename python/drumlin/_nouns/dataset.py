@@ -33,13 +33,13 @@ Again: TypeAlias = Callable[[Address, bytes, list[str] | None, list[str], int | 
 @names_arguments()
 class Dataset(Scanned, Groupable, Addressed):
     """A table, or all tables that match a pattern, as of one instant; made by :meth:`Store.scan <drumlin.Store.scan>`.
-    No data is read until it is asked for rows, and it can be read any number of times.
+    No data is read until rows are requested, and it can be read any number of times.
 
     It is an Arrow stream and, if pyarrow is installed, a :class:`pyarrow.dataset.Dataset`: DuckDB, Polars, DataFusion
     and pyarrow read only the columns that they need, and only row groups that may have matching rows.
 
     It can be pickled: another process that opens the same store reads the same rows. The pickle has no secrets; a
-    bucket's credentials come from the environment of the process. A copy (:mod:`copy`) is the same object.
+    bucket's credentials come from the environment of the process. ``copy.copy`` returns the same object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")

@@ -92,8 +92,8 @@ def open(
     MiB) writes row groups and makes a version instead.
 
     With ``sync="commit"``, what a call has written is durable when it returns. With ``sync="interval"``, it is durable
-    within about ``sync_interval``: if the machine fails, the last commits may be lost, but never one without all that
-    follow it; if only the process fails, none are.
+    within about ``sync_interval``: if the machine fails, the last commits may be lost, but never one without all
+    later ones; if only the process fails, none are.
 
     ``compression`` is for tables created here, unless they have their own: ``"balanced"`` (the default) weighs size
     against the cost of reading, and leaves floats that hardly compress as they are; ``"small"`` searches for the
@@ -145,7 +145,7 @@ def salvage(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
-    """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist or
+    """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist, or
     must be empty. Reports what could not be read: commits, nodes, tables, and rows by version. ``store`` is not
     changed; no process should write to it during the call. With ``shared``, many processes can write to the new folder.
     ``storage_options`` are for buckets, as in :func:`open`.

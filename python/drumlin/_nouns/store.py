@@ -75,7 +75,7 @@ class Store(Tables[Version]):
 
     A store can be pickled: the pickle has its address and settings, but no secrets; a bucket's credentials come from
     the environment of the process that unpickles it. A process that has the store open gets that same store, so closing
-    either closes both. A folder that another process writes is opened read-only. A copy (:mod:`copy`) is this object.
+    either closes both. A folder that another process writes is opened read-only. ``copy.copy`` returns the same object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")

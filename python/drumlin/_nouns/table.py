@@ -203,10 +203,10 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> Merge:
-        """Merges the rows of ``source`` into the table; they match rows with equal values in the columns ``on``
-        (default: the key). The returned :class:`drumlin.Merge` takes the actions. A null matches nothing; equal values
-        of ``on`` in two rows of ``source`` are refused. ``source`` is held in memory. In an unsorted table, updated
-        rows may move after the others.
+        """Merges the rows of ``source`` into the table. A row matches a row of the table with equal values in the
+        columns ``on`` (default: the key); nulls match nothing. Call methods of the returned :class:`drumlin.Merge` to
+        say what happens to each kind of row. Two rows of ``source`` with equal values in ``on`` are refused. ``source``
+        is held in memory. In a table without an order, updated rows may move after the others.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -363,7 +363,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         rows: slice | None = None,
         native: bool = False,
     ) -> Result:
-        """Reads a version, by default the newest. No data is read until the result is asked for rows. See
+        """Reads a version, by default the newest. No data is read until rows are requested. See
         :meth:`Store.read <drumlin.Store.read>`."""
         selected = selection(as_of, columns, where, limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
@@ -417,8 +417,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
 
     def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
-        """Makes a version without the columns ``columns``. Older versions keep them, so their bytes stay too. Columns
-        of the key or the sort order cannot be dropped.
+        """Makes a version without ``columns``. Older versions keep them, so their bytes stay too. Columns of the key or
+        the sort order cannot be dropped.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

@@ -187,8 +187,8 @@ class Tables(Addressed, Generic[_V]):
         rows: slice | None = None,
         native: bool = False,
     ) -> Result | Dataset:
-        """Reads a version of the table at ``path``, by default the newest. No data is read until the result is asked
-        for rows, and later commits do not change it.
+        """Reads a version of the table at ``path``, by default the newest. No data is read until rows are
+        requested, and later commits do not change the result.
 
         ``columns`` are the columns to return, in that order. ``where`` keeps the rows for which it is true: text in the
         filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps that number of rows from the
@@ -231,8 +231,8 @@ class Tables(Addressed, Generic[_V]):
 
         It has the columns of all its tables. If the types of a column differ, it has a type that holds all of its
         values; a column that a table lacks is null there. ``path_columns`` names columns that hold names from the
-        tables' paths, one for each part of the pattern with a wildcard; a filter on them decides which tables are
-        opened.
+        tables' paths, one for each part of the pattern that is not a plain name; a filter on them decides which
+        tables are opened.
 
         ``as_of`` is a version number, a snapshot's name or a time; tables that were made after that time are left out.
         For the other arguments, see :meth:`read`.
@@ -250,7 +250,7 @@ class Tables(Addressed, Generic[_V]):
         return dataset(core, self._of, column_names(columns), filters, count(limit, "limit"))
 
     def sql(self, query: str, *, as_of: AsOf | None = None, parameters: Any = None) -> "_duckdb.DuckDBPyRelation":
-        """Runs an SQL query with DuckDB. Returns a relation, which runs when it is asked for rows (``fetchall``,
+        """Runs an SQL query with DuckDB. Returns a relation, which runs when rows are requested (``fetchall``,
         ``df``, ``pl``, ``arrow`` ...).
 
         Tables are paths and patterns in quotes. A name in braces is a wildcard like ``*``, and a column with the names
@@ -315,8 +315,8 @@ class Tables(Addressed, Generic[_V]):
     ) -> Any:
         """Writes many tables in one commit, all or none. See :meth:`write`.
 
-        With ``return_exceptions``, the tables that can be written are written; for each of the others, the answer has
-        the exception in place of a version. An error of the whole call (storage, Ctrl-C) is still raised, and then
+        With ``return_exceptions``, the tables that can be written are written; for each of the others, the result
+        has an exception in place of a version. An error of the whole call (storage, Ctrl-C) is still raised, and then
         nothing is written. In a transaction, ``return_exceptions`` is refused, since it is committed as a whole.
 
         >>> import drumlin
@@ -488,7 +488,7 @@ class Tables(Addressed, Generic[_V]):
         tables are copied; ``dst`` then has the same number of wildcards, which are replaced, in order, by what those of
         ``src`` match. With ``as_of``, only tables are copied, and only that version of each. If the destination holds
         something, the call is refused; with ``replace``, a table there gets a version with the rows of the source and
-        keeps its own versions, which merges a branch back, and a payload is replaced.
+        keeps its own versions, so that a branch can be brought back; a payload is replaced.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

@@ -17,7 +17,7 @@ __all__ = ["Diff"]
 
 class Diff:
     """The rows in which two versions of a table differ; made by :meth:`Table.diff <drumlin.Table.diff>`. They are
-    compared each time that it is asked for rows. Any library that takes Arrow streams can read it.
+    compared each time that rows are requested. Any library that takes Arrow streams can read it.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")

@@ -20,7 +20,7 @@ __all__ = ["Result"]
 
 
 class Result:
-    """Columns and rows of one version of a table. No data is read until it is asked for rows.
+    """Columns and rows of one version of a table. No data is read until rows are requested.
 
     A result can be read any number of times, and always shows the same version. It is an Arrow stream
     (``__arrow_c_stream__``): ``pyarrow.table(result)``, ``polars.DataFrame(result)``, a DuckDB query that names it, and
