@@ -562,7 +562,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         ``each_version`` shows the changes of each listed version in between, instead of the net changes. Only
         ``columns`` are compared and returned; a column that a version lacks is null in it. Data that both versions
         share is not read. Rows written by key that are still in memory first become row groups, in a version of their
-        own; a store opened with ``mode="read"`` does not do this, and a transaction raises ``Conflict``.
+        own; a store opened with ``mode="read"`` raises ``InvalidArgument`` instead, a transaction ``Conflict``.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")

@@ -120,7 +120,8 @@ class Tree:
         return self._core.update_many(pattern, value)
 
     def clear_payload(self, path: str, *, when: Condition | None = None) -> Change:
-        """Removes the payload of the node at ``path``. A node left without payload, children or table is deleted."""
+        """Removes the payload of the node at ``path``. If the node then has no payload, children or table, it is
+        deleted, and so are parents that this leaves empty."""
         return self._core.clear_payload(path, when=when)
 
     def clear_payloads(self, pattern: PatternLike) -> Changes:
