@@ -401,7 +401,7 @@ class Store(Tables[Version]):
         """Removes deleted rows from storage, merges small row groups, and shortens the log. :meth:`reclaim` then frees
         the space.
 
-        ``dead_share_min`` is the least share of deleted rows at which row groups are rewritten (default 0.1);
+        ``dead_share_min`` is the smallest share of deleted rows at which row groups are rewritten (default 0.1);
         ``budget`` is the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1).
         """
         return self._core.checkpoint(dead_share_min, budget, progress)

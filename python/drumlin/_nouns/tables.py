@@ -505,7 +505,7 @@ class Tables(Addressed, Generic[_V]):
         """Moves nodes or tables, chosen as in :meth:`copy`, in one commit. Tables keep their versions and snapshots,
         and are found at their new paths; a snapshot shows them there and at the old ones. If the new place has another
         retention, the tables keep the one that was in force, as a setting of their own. With ``replace``, a table at
-        the destination gets a version with the rows of the source, which goes to the trash.
+        the destination gets a version with the rows of the source, and the source goes to the trash.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
