@@ -16,7 +16,7 @@ from drumlin.tree import P
 
 __all__ = ["ChangeFeed", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
 
-#: What tells of a version that was made.
+#: The version that a call made.
 _V = TypeVar("_V")
 
 
