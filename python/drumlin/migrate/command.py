@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import drumlin
 from drumlin import Error, InvalidArgument, NotFound, Store, migrate
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.report import Report, bytes_text, reason_text
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130

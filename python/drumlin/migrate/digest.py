@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from drumlin import Unsupported
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 
 #: Rows are hashed in parts of this many, whatever the batches are.
 _ROWS = 65536
@@ -42,6 +42,16 @@ def frame_digest(frame: Any) -> FrameDigest:
         _say(digest, "column", _label(label))
         _pandas_values(digest, frame.iloc[:, at], str(label), missing)
     return FrameDigest(digest.hexdigest(), missing)
+
+
+def converted_digest(frame: Any) -> str:
+    """The digest of a pandas frame as pyarrow converts it."""
+    pyarrow = need("pyarrow", "a frame's digest", "pandas")
+    table = pyarrow.Table.from_pandas(frame, preserve_index=True)
+    digest = ArrowDigest(table.schema)
+    for batch in table.to_batches():
+        digest.take(batch)
+    return digest.hexdigest()
 
 
 class ArrowDigest:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from drumlin import InvalidArgument
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type
 
 _Item = TypeVar("_Item")
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from drumlin import AlreadyExists, Error, InvalidArgument, NotFound, Progress, SchemaMismatch, Store, Transaction
-from drumlin._arguments.fit import Fit
-from drumlin._values.json import plain_json, to_json
-from drumlin.migrate.digest import ArrowDigest, FrameDigest, frame_digest
+from drumlin.migrate.digest import FrameDigest, converted_digest, frame_digest
+from drumlin.migrate.metadata import as_json, refusal
 from drumlin.migrate.names import path_of
 from drumlin.migrate.record import FATAL, Found, Mismatch, commit, found, message, record_of
 from drumlin.migrate.report import Report, Tally, halts
@@ -154,7 +153,7 @@ class _Run:
                         # It is of a table that was dropped, after which there may be another.
                         self._dropped.add((path, version.number))
                     numbers.setdefault(version.number, number)
-        return there._replace(numbers=numbers, newest=max(numbers) if numbers else None)
+        return Found(numbers, max(numbers) if numbers else None, there.deleted, there.held)
 
     def _todo(self, symbol: str, versions: list[SourceVersion], there: Found) -> list[SourceVersion]:
         """Versions that are to be written. Older ones than those that are there cannot be: they have been here and
@@ -246,28 +245,20 @@ class _Run:
                 self._tally.note(f"{what}: missing values of column {column!r} are None (they were {kinds})")
 
     def _write_coerced(self, path: str, said: str, source: SourceFrame, metadata: Any) -> None:
-        from drumlin._pandas import to_arrow
-
-        rows = to_arrow(source.frame, Fit(coerce=True))
-
         def write(tx: Transaction) -> None:
             table = tx.table(path)
-            table.write(rows, metadata=metadata)
-            if _arrow_digest(table.read().to_arrow()) != _arrow_digest(rows):
+            table.write(source.frame, metadata=metadata, coerce=True)
+            if converted_digest(table.read().to_pandas()) != converted_digest(source.frame):
                 raise Mismatch(f"the store reads back other rows than were written to '{path}'; nothing was committed")
 
         commit(self._store, said, write)
 
     def _metadata(self, what: str, metadata: Any) -> Any:
-        plain = plain_json(metadata)
-        try:
-            to_json(plain, "metadata")
-        except InvalidArgument as error:
-            if not self._coerce:
-                raise
-            self._tally.note(f"{what}: {error}: it is stored as JSON has it")
-            return _as_json(plain)
-        return plain
+        """The metadata to write. Without ``coerce``, the store refuses what is not JSON when it is written."""
+        if not self._coerce or (error := refusal(metadata)) is None:
+            return metadata
+        self._tally.note(f"{what}: {error}: it is stored as JSON has it")
+        return as_json(metadata)
 
     def _note_numbers(self, symbol: str, path: str, versions: list[SourceVersion], numbers: Mapping[int, int]) -> None:
         for version in versions:
@@ -361,23 +352,3 @@ class _Run:
                 self._store.drop(path)
             elif gone:
                 self._store.delete_versions({path: sorted(gone)})
-
-
-def _arrow_digest(table: Any) -> str:
-    digest = ArrowDigest(table.schema)
-    for batch in table.to_batches():
-        digest.take(batch)
-    return digest.hexdigest()
-
-
-def _as_json(value: Any) -> Any:
-    """A value as JSON has it: sequences are lists, keys are text, and what JSON does not know is text."""
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_as_json(item) for item in value]
-    try:
-        to_json(value, "metadata")
-    except InvalidArgument:
-        return str(value).encode("utf-8", "backslashreplace").decode()
-    return value

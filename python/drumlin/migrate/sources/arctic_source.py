@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from drumlin import InvalidArgument
-from drumlin._optional import need
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 
 #: A rough size of a value in a frame, text or number.

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drumlin import Progress, Store, Unsupported
-from drumlin._arguments.checks import path_argument
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 from drumlin.migrate.report import Report, Tally, halts
-from drumlin.migrate.sources.history import Rows, Step, bring, json_details
+from drumlin.migrate.sources.history import Rows, Step, bring
 
 __all__ = ["from_delta"]
 
@@ -46,7 +45,8 @@ def from_delta(
     [('write', 1), ('append', 2)]
     """
     deltalake = need("deltalake", "a Delta table", "delta")
-    path_argument(path)
+    # A path that is not a str is refused before the source is read.
+    store.table(path)
     if isinstance(table, deltalake.DeltaTable):
         newest, options = table, storage_options or getattr(table, "_storage_options", None)
     else:
@@ -103,7 +103,7 @@ class _Delta:
         stamp = commit.get("timestamp")
         time = "" if stamp is None else iso(dt.datetime.fromtimestamp(stamp / 1000, dt.UTC))
         operation = str(commit.get("operation", ""))
-        details = {"delta": json_details(commit)}
+        details = {"delta": commit}
         return Step(
             number,
             time,

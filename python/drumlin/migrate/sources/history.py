@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from drumlin import Error, Store, Transaction
-from drumlin._optional import need
-from drumlin._values.json import plain_json, to_json
 from drumlin.migrate.digest import ArrowDigest
+from drumlin.migrate.metadata import as_json
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch, commit, found, message
 from drumlin.migrate.report import Tally
 
@@ -127,17 +127,5 @@ def write_rows(
             f"the store reads back {back.rows} rows other than the {digest.rows} written to '{path}', or columns of "
             "other types; nothing was committed"
         )
-    table.set_metadata({**details, "sha256": sent})
+    table.set_metadata(as_json({**details, "sha256": sent}))
     return digest.rows, digest.bytes
-
-
-def json_details(details: Any) -> dict[str, Any]:
-    """What a source says of a version, without what is no JSON."""
-    kept = {}
-    for key, value in dict(details).items():
-        try:
-            to_json(plain_json(value), "details")
-        except Error:
-            continue
-        kept[str(key)] = plain_json(value)
-    return kept

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drumlin import Progress, Store
-from drumlin._arguments.checks import path_argument
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 from drumlin.migrate.report import Report, Tally, halts
-from drumlin.migrate.sources.history import Rows, Step, bring, json_details
+from drumlin.migrate.sources.history import Rows, Step, bring
 
 __all__ = ["from_lance"]
 
@@ -46,7 +45,8 @@ def from_lance(
     [2, 1]
     """
     lance = need("lance", "a Lance data set", "lance")
-    path_argument(path)
+    # A path that is not a str is refused before the source is read.
+    store.table(path)
     if isinstance(dataset, lance.LanceDataset):
         newest, options = dataset, storage_options or getattr(dataset, "_storage_options", None)
     else:
@@ -80,7 +80,7 @@ class _Lance:
     def step(self, version: dict[str, Any]) -> Step:
         """A version, to be read when it is its turn."""
         number = int(version["version"])
-        details = {"lance": {"version": number, **json_details(version.get("metadata") or {})}}
+        details = {"lance": {"version": number, **(version.get("metadata") or {})}}
         return Step(
             number,
             # Lance gives local time, without a zone.

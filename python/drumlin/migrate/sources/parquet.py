@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from drumlin import AlreadyExists, InvalidArgument, NotFound, Progress, Store, Transaction
-from drumlin._optional import need
 from drumlin.migrate.names import file_path
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, commit, found, message
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.sources.history import Rows, write_rows

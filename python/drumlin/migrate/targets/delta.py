@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
-from drumlin._arguments.checks import names
-from drumlin._arguments.named import flag
-from drumlin._optional import need
+from drumlin.migrate.arguments import flag, names
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.targets.lake_types import lake_schema, to_lake

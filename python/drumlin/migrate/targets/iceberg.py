@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
-from drumlin._arguments.named import flag
-from drumlin._optional import need
+from drumlin.migrate.arguments import flag
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.targets.delta import check_nesting

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from drumlin import Unsupported
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 
 
 def lake_schema(schema: Any, lake: Literal["Delta Lake", "Iceberg"]) -> Any:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from drumlin import AsOf, InvalidArgument, NotFound, Result, Store, Transaction
-from drumlin._arguments.checks import as_of_argument
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type, as_of_argument
 from drumlin.migrate.report import Tally
 
 
