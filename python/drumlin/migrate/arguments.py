@@ -7,7 +7,7 @@ from typing import Any
 
 from drumlin import AsOf
 
-#: Libraries whose types are known by the name of the library, not by that of the module that defines them.
+#: Libraries whose types users know by the name of the library, not by that of the module that defines them.
 _SHORTENED = ("drumlin", "numpy", "pandas", "polars", "pyarrow")
 
 
@@ -29,7 +29,7 @@ def flag(value: Any, name: str) -> None:
 
 
 def names(values: Iterable[str], name: str) -> list[str]:
-    """A list of names, which a single text is not."""
+    """Checks that ``values`` are a list of names, and not one name."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name} must be a list of names, not one name; write [{values!r}]")
     if not isinstance(values, Iterable):
@@ -42,7 +42,7 @@ def names(values: Iterable[str], name: str) -> list[str]:
 
 
 def as_of_argument(as_of: AsOf | None) -> AsOf | None:
-    """Which state to read. Of a number or a time, the store checks the rest."""
+    """Checks the type of ``as_of``, and makes a number an int. The store checks the rest when it reads."""
     if as_of is None or isinstance(as_of, (str, dt.datetime)):
         return as_of
     if isinstance(as_of, bool) or not hasattr(as_of, "__index__"):

@@ -1,4 +1,4 @@
-"""What other systems note with versions, as metadata that a store takes: JSON."""
+"""The metadata that other systems keep with versions, as JSON."""
 
 import math
 from typing import Any
@@ -7,12 +7,12 @@ import drumlin
 from drumlin import InvalidArgument
 from drumlin.migrate.packages import need
 
-#: How deep the store takes JSON.
+#: How deep a store lets JSON be nested.
 _DEPTH_MAX = 100
 
 
 def refusal(metadata: Any) -> InvalidArgument | None:
-    """Why a store refuses ``metadata``; None if it takes them. A store in memory decides it."""
+    """The error with which a store refuses ``metadata``, or None if it accepts them. A store in memory tells."""
     if metadata is None:
         return None
     with drumlin.open("memory://") as store:
@@ -24,7 +24,8 @@ def refusal(metadata: Any) -> InvalidArgument | None:
 
 
 def as_json(value: Any, depth: int = 0) -> Any:
-    """``value`` as JSON, which a store takes: sequences and sets become lists, keys and whatever JSON lacks text."""
+    """Converts ``value`` to JSON that a store accepts: sequences and sets become lists; keys, and values that JSON
+    lacks, become text."""
     if depth < _DEPTH_MAX:
         if isinstance(value, dict):
             return {_text(key): as_json(item, depth + 1) for key, item in value.items()}

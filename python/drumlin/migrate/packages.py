@@ -1,11 +1,11 @@
-"""Packages of other systems. None of them is imported before it is needed."""
+"""Optional packages. None of them is imported before it is needed."""
 
 import importlib
 from typing import Any
 
 
 def need(module: str, why: str, extra: str) -> Any:
-    """The module called ``module``; an error that says what to install if it is missing."""
+    """Imports ``module``. If it is missing, the error says what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
