@@ -25,7 +25,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, checksum_at};
-use crate::segment::{ColumnStats, Kept};
+use crate::segment::{ColumnStats, PhysicalForm};
 use crate::storage::names;
 
 /// Version of the block layout.
@@ -69,7 +69,7 @@ pub struct Column {
     /// What the column holds.
     pub stats: ColumnStats,
     /// How strings are kept.
-    pub kept: Kept,
+    pub kept: PhysicalForm,
 }
 
 /// What is known of a row group without reading its segments.

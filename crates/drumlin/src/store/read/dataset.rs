@@ -26,7 +26,7 @@ use super::resolve::is_younger;
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
-use crate::segment::{ColumnStats, Kept, engine_type, without_views};
+use crate::segment::{ColumnStats, PhysicalForm, engine_type, without_views};
 use crate::store::nouns::tree::IntoPattern;
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
@@ -267,7 +267,7 @@ impl Dataset {
             _ => {
                 let known = |field: &FieldRef| match field.extension_type_name() {
                     Some(_) => field.data_type().clone(),
-                    None => engine_type(field.data_type(), [Kept::Values].into_iter()),
+                    None => engine_type(field.data_type(), [PhysicalForm::Values].into_iter()),
                 };
                 schema.fields().iter().map(known).collect()
             }

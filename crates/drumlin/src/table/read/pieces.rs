@@ -13,7 +13,7 @@ use super::group_reader::GroupReader;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::BlockReader;
-use crate::segment::{ColumnStats, Form, Kept, native_type};
+use crate::segment::{ColumnStats, Form, PhysicalForm, native_type};
 use crate::table::group::ends::{Ends, comparable_ends};
 use crate::table::group::key_bounds::KeyBounds;
 use crate::table::memory::overlay::OverlayRows;
@@ -283,7 +283,7 @@ pub(in crate::table) fn output_types(
             return text_dictionary();
         }
         let own = readers.iter().filter_map(|reader| reader.column(schema.field(index).name()));
-        native_type(&exact, joined.then_some(Kept::Values).into_iter().chain(own.map(|column| column.kept)))
+        native_type(&exact, joined.then_some(PhysicalForm::Values).into_iter().chain(own.map(|column| column.kept)))
     };
     Ok(columns.iter().zip(exact).map(native).collect())
 }

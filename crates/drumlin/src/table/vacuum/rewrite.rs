@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment;
-use crate::segment::{ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
+use crate::segment::{ColumnStats, Form, Proof, Segment, SegmentSource, decode, encode, measure};
 use crate::table::order::sort_columns;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::mask;
@@ -66,7 +66,7 @@ pub fn rewrite(
         let mut sources = Vec::with_capacity(inputs.len());
         for (input, (bytes, stats)) in inputs.iter().zip(&read) {
             let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
-            sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
+            sources.push(SegmentSource { bytes: bytes.clone(), rows, stats, keep });
         }
         let rewritten = segment::rewrite(&sources, fields[index].data_type(), sizes, !window.purge, proof);
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
