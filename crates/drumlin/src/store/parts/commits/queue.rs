@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use super::proposal::Proposal;
-use crate::base::waiting::{Exclusive, Held};
+use crate::base::waiting::{Exclusive, ExclusiveGuard};
 use crate::base::{Error, Result, waiting};
 use crate::catalog::State;
 
@@ -68,7 +68,7 @@ impl Default for Committer {
 
 impl Committer {
     /// Waits for the turn.
-    pub fn turn(&self) -> Result<Held<'_, ()>> {
+    pub fn turn(&self) -> Result<ExclusiveGuard<'_, ()>> {
         self.turn.lock()
     }
 

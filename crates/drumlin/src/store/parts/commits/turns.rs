@@ -25,7 +25,7 @@ use super::proposal::{Proposal, Work, admit, too_large};
 use super::queue::{Answer, Committer, Waiting};
 use super::syncer::Syncer;
 use crate::base::planted::{Bug, planted};
-use crate::base::waiting::Held;
+use crate::base::waiting::ExclusiveGuard;
 use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
 use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
@@ -107,7 +107,7 @@ impl Commits {
     }
 
     /// Waits for the turn, in which nothing else changes the newest state.
-    pub fn turn(&self) -> Result<Held<'_, ()>> {
+    pub fn turn(&self) -> Result<ExclusiveGuard<'_, ()>> {
         self.queue.turn()
     }
 
