@@ -59,7 +59,7 @@ impl Address {
 
 /// One column of a row group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Column {
+pub struct ColumnEntry {
     /// Offset in the block.
     pub offset: u64,
     /// Bytes of the segment.
@@ -78,7 +78,7 @@ pub struct Directory {
     /// Rows, including deleted ones.
     pub rows: u32,
     /// The columns, in schema order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnEntry>,
     /// Recognises most keys that do not exist.
     pub filter: Option<KeyFilter>,
 }

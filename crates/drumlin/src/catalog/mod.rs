@@ -35,7 +35,7 @@ pub use patterns::node_info::NodeInfo;
 pub use patterns::pattern::{Condition, Part, Pattern};
 pub use patterns::trigger::{Action, Trigger, TriggerFilter};
 pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
-pub use projection::{Projection, ProjectionEntry, ProjectionFn, Rule, View, Views};
+pub use projection::{MaterializedView, Projection, ProjectionEntry, ProjectionFn, Rule, Views};
 pub use sessions::Sessions;
 pub use state::{Snapshot, State, Trash};
 pub use stored::chunks::{ChunkAddress, Index, LostChunk};

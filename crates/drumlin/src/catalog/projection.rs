@@ -123,14 +123,14 @@ pub struct ProjectionEntry {
 
 /// A projection and its entries.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct MaterializedView {
     rule: Rule,
     /// Whether its entries have been built from a tree.
     built: bool,
     entries: Map<EntryKey, Payload>,
 }
 
-impl View {
+impl MaterializedView {
     /// All entries of `tree`. O(nodes that may match x log).
     pub(super) fn build(rule: Rule, tree: &Tree) -> Self {
         let mut entries = Vec::new();
@@ -275,7 +275,7 @@ impl View {
     }
 
     /// Whether it has the entries of `other`.
-    pub fn same_entries(&self, other: &View) -> bool {
+    pub fn same_entries(&self, other: &MaterializedView) -> bool {
         self.entries == other.entries
     }
 }
@@ -346,24 +346,24 @@ fn value_of(fields: &[Field], path: &str, payload: &Payload) -> Option<Payload> 
 /// All projections, and the tree that they are built from.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
-    by_name: Arc<BTreeMap<String, Arc<View>>>,
+    by_name: Arc<BTreeMap<String, Arc<MaterializedView>>>,
     tree: Tree,
 }
 
 impl Views {
     /// A projection by its name.
-    pub fn get(&self, name: &str) -> Option<&Arc<View>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<MaterializedView>> {
         self.by_name.get(name)
     }
 
     /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Arc<View>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Arc<MaterializedView>)> {
         self.by_name.iter()
     }
 
     /// Adds one, or replaces the one with its name. It has no entries until it is brought up to date with a tree.
     pub(super) fn put(&mut self, name: &str, rule: Rule) {
-        let view = View { rule, built: false, entries: Map::default() };
+        let view = MaterializedView { rule, built: false, entries: Map::default() };
         Arc::make_mut(&mut self.by_name).insert(name.to_owned(), Arc::new(view));
     }
 
@@ -389,11 +389,12 @@ impl Views {
         if !moved && self.by_name.values().all(|view| view.built) {
             return;
         }
-        let bring = |view: &mut View| match view.built {
+        let bring = |view: &mut MaterializedView| match view.built {
             true => view.follow(&self.tree, tree),
-            false => *view = View::build(view.rule.clone(), tree),
+            false => *view = MaterializedView::build(view.rule.clone(), tree),
         };
-        let views: Vec<&mut View> = Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
+        let views: Vec<&mut MaterializedView> =
+            Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
         match pool {
             Some(pool) => pool.each(views, bring),
             None => views.into_iter().for_each(bring),
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(set.get(&[text("x")]).unwrap(), [text("b")]);
         assert_eq!(set.get(&[text("y")]).unwrap(), []);
         for (_, view) in views.iter() {
-            assert!(view.same_entries(&View::build(view.rule().clone(), &tree)));
+            assert!(view.same_entries(&MaterializedView::build(view.rule().clone(), &tree)));
         }
     }
 }

@@ -270,7 +270,7 @@ impl State {
 
     /// Removes the projections by functions.
     pub fn drop_functions(&mut self) {
-        let by_function = |view: &super::View| matches!(view.rule(), Rule::Function { .. });
+        let by_function = |view: &super::MaterializedView| matches!(view.rule(), Rule::Function { .. });
         let names: Vec<String> =
             self.views.iter().filter(|(_, view)| by_function(view)).map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.views.remove(name));

@@ -21,7 +21,7 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use parking_lot::Mutex;
 
-pub(super) use page::{Figures, Page, PageWriter, TableFigures};
+pub(super) use page::{Figures, Page, PageWriter, TableSummary};
 use page::{PageTable, Unpacked};
 pub use page::{pack_page, unpack_page};
 
@@ -219,7 +219,7 @@ impl Tables {
     }
 
     /// What pages say of the tables that are also decoded or gone, and these.
-    pub(super) fn replaced(&self) -> impl Iterator<Item = (Result<TableFigures>, Option<&Arc<Table>>)> {
+    pub(super) fn replaced(&self) -> impl Iterator<Item = (Result<TableSummary>, Option<&Arc<Table>>)> {
         self.open.iter().map(|(id, table)| {
             let packed = self.packed.figures_of(*id).map(Option::unwrap_or_default);
             (packed, table.as_ref())
@@ -227,12 +227,12 @@ impl Tables {
     }
 
     /// What its page says of a table.
-    pub(super) fn figures_of(&self, id: TableId) -> Result<Option<TableFigures>> {
+    pub(super) fn figures_of(&self, id: TableId) -> Result<Option<TableSummary>> {
         self.packed.figures_of(id)
     }
 
     /// Whether what its page says of a table is what `describe` does.
-    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableSummary) -> Result<bool> {
         self.packed.says(table, describe)
     }
 
@@ -302,7 +302,7 @@ impl Tables {
 
     /// The ids of the tables that differ from those of `then`, which has the same pages, or of which the pages do not say what
     /// `describe` does: that depends on where they are, too.
-    pub(super) fn changed_since(&self, then: &Self, describe: &dyn Fn(&Table) -> TableFigures) -> Result<Vec<TableId>> {
+    pub(super) fn changed_since(&self, then: &Self, describe: &dyn Fn(&Table) -> TableSummary) -> Result<Vec<TableId>> {
         debug_assert!(self.same_pages(then));
         let changed = then.open.diff(&self.open).filter_map(|item| match item {
             DiffItem::Add(id, _) | DiffItem::Remove(id, _) => Some(*id),
@@ -434,11 +434,11 @@ impl Packed {
     }
 
     /// Whether what a page says of a table is what `describe` does.
-    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableSummary) -> Result<bool> {
         Ok(self.figures_of(table.id)? == Some(describe(table)) || planted(Bug::KeepFigures))
     }
 
-    fn figures_of(&self, id: TableId) -> Result<Option<TableFigures>> {
+    fn figures_of(&self, id: TableId) -> Result<Option<TableSummary>> {
         let Some(at) = self.place_of(id) else { return Ok(None) };
         let page = self.unpacked(at)?;
         Ok(page.tables.binary_search_by_key(&id, |table| table.id).ok().map(|at| page.tables[at].figures))
@@ -489,10 +489,10 @@ mod tests {
 
     /// The same tables in pages of a few each, as a catalog snapshot has them.
     fn packed(tables: &Tables, page_bytes: usize) -> Tables {
-        let describe = |table: &Table| TableFigures {
+        let describe = |table: &Table| TableSummary {
             versions: table.versions.len() as u64,
             groups: table.groups.len() as u64,
-            ..TableFigures::default()
+            ..TableSummary::default()
         };
         let mut writer = PageWriter::new(page_bytes, &describe);
         tables.write_range((None, None), false, &mut writer).unwrap();

@@ -5,7 +5,7 @@
 //! the effects that were asked for are done again on the newest state, once the footprint has been checked, and what
 //! follows from them (cascades) is found again.
 
-use super::node_effects::Mark;
+use super::node_effects::Savepoint;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
 use crate::catalog::tree::nodes::refuse_tables;
@@ -60,7 +60,7 @@ pub struct Draft {
 pub struct DraftMark {
     state: State,
     effects: usize,
-    nodes: Option<Mark>,
+    nodes: Option<Savepoint>,
 }
 
 impl Draft {

@@ -7,15 +7,15 @@ use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, TableId, Timestamp, Version};
 use crate::catalog::Packed;
-use crate::catalog::tables::TableFigures;
+use crate::catalog::tables::TableSummary;
 use crate::table::{PlanOptions, Table, plan};
 
 impl State {
     /// What a page says of a table.
-    pub(in crate::catalog) fn figures_of(&self, table: &Table) -> TableFigures {
+    pub(in crate::catalog) fn figures_of(&self, table: &Table) -> TableSummary {
         let is_planned = !self.trash.contains_key(&table.id) && !planted(Bug::ForgetWaiting);
         let waits = || is_planned && !plan(table, &PlanOptions::default()).windows.is_empty();
-        TableFigures {
+        TableSummary {
             versions: table.versions.len() as u64,
             groups: table.groups.len() as u64,
             history_bytes: table.history_bytes(self.paths.contains_key(&table.id)),

@@ -11,7 +11,7 @@ mod section;
 
 pub use partly::LostChunk;
 pub use section::ChunkAddress;
-use section::{Chunk, Chunks, Pack, Section, damaged};
+use section::{CatalogChunk, Chunks, Pack, Section, damaged};
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use imbl::ordmap::DiffItem;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::sections::{Builder, Writer};
+use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
@@ -163,7 +163,7 @@ impl Index {
 
     /// The places of all chunks, in the order in which [`Index::read`] takes them.
     pub fn places(&self) -> impl Iterator<Item = &ChunkAddress> {
-        fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &ChunkAddress> {
+        fn of<K>(chunks: &[CatalogChunk<K>]) -> impl Iterator<Item = &ChunkAddress> {
             chunks.iter().map(|chunk| &chunk.place)
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
@@ -179,7 +179,7 @@ impl Index {
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
     pub fn read(&self, chunks: &[Bytes]) -> Result<State> {
         let mut chunks = self.places().zip(chunks);
-        let mut builder = Builder::default();
+        let mut builder = TreeBuilder::default();
         for (place, bytes) in chunks.by_ref().take(self.nodes.len()) {
             builder.read(bytes).map_err(|e| damaged(place, &e))?;
         }
@@ -263,7 +263,7 @@ fn write_nodes(
         }
     });
     section.write(pack, |from, until, cutter| {
-        let mut writer = Writer::default();
+        let mut writer = NodeWriter::default();
         let mut answer = Ok(());
         now.tree.each_from(from.map(|from| &*from.0), |path, node| {
             if until.is_some_and(|until| in_tree_order(path, &until.0).is_ge()) {
@@ -271,7 +271,7 @@ fn write_nodes(
             }
             let write = |chunk: &mut Vec<u8>| {
                 if chunk.is_empty() {
-                    writer = Writer::default();
+                    writer = NodeWriter::default();
                 }
                 writer.write(path, node, chunk)
             };

@@ -13,7 +13,7 @@ use crate::catalog::{Keep, Node, Payload, Retention, Tree};
 
 /// One node, borrowed from the bytes read.
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+struct StoredNode<'a> {
     /// Bytes that its path shares with that of the previous node.
     shared: u32,
     /// The other bytes of its path.
@@ -32,7 +32,7 @@ struct StoredExtra {
     keep: Vec<u8>,
 }
 
-impl Stored<'_> {
+impl StoredNode<'_> {
     /// The node, without what is below it.
     fn node(&self) -> std::result::Result<Node, String> {
         let mut node = Node::default();
@@ -52,11 +52,11 @@ impl Stored<'_> {
 
 /// Writes nodes in path order.
 #[derive(Default)]
-pub(in crate::catalog) struct Writer {
+pub(in crate::catalog) struct NodeWriter {
     last: Vec<u8>,
 }
 
-impl Writer {
+impl NodeWriter {
     /// Appends a node to `out`.
     pub fn write(&mut self, path: &str, node: &Node, out: &mut Vec<u8>) -> Result<()> {
         let shared = self.last.iter().zip(path.as_bytes()).take_while(|(a, b)| a == b).count();
@@ -65,7 +65,7 @@ impl Writer {
             keep.map(|keep| StoredExtra { table: extra.table, retention: extra.retention, keep })
         });
         let rest = &path.as_bytes()[shared..];
-        let stored = Stored {
+        let stored = StoredNode {
             shared: shared as u32,
             rest,
             payload: node.payload.as_ref().map(Payload::stored),
@@ -83,7 +83,7 @@ impl Writer {
 }
 
 /// A node whose children are still to come.
-struct Open {
+struct OpenNode {
     /// Where its name begins in the path.
     name: usize,
     node: Node,
@@ -93,25 +93,25 @@ struct Open {
 
 /// Builds a tree from nodes in path order, without searching.
 #[derive(Default)]
-pub(in crate::catalog) struct Builder {
+pub(in crate::catalog) struct TreeBuilder {
     path: Vec<u8>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     top: Vec<(Name, Node)>,
     len: usize,
 }
 
-impl Builder {
-    /// Appends what one [`Writer`] wrote to what was added before.
+impl TreeBuilder {
+    /// Appends what one [`NodeWriter`] wrote to what was added before.
     pub fn read(&mut self, mut bytes: &[u8]) -> std::result::Result<(), String> {
         while !bytes.is_empty() {
-            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            let (stored, rest) = postcard::take_from_bytes::<StoredNode<'_>>(bytes).map_err(|e| e.to_string())?;
             self.add(stored)?;
             bytes = rest;
         }
         Ok(())
     }
 
-    fn add(&mut self, stored: Stored<'_>) -> std::result::Result<(), String> {
+    fn add(&mut self, stored: StoredNode<'_>) -> std::result::Result<(), String> {
         let mut path = self
             .path
             .get(..stored.shared as usize)
@@ -131,7 +131,7 @@ impl Builder {
             return Err(format!("'{text}' has no parent, or is in the wrong place"));
         }
         let node = stored.node()?;
-        self.open.push(Open { name, node, children_version: stored.children_version, children: Vec::new() });
+        self.open.push(OpenNode { name, node, children_version: stored.children_version, children: Vec::new() });
         self.path = path;
         self.len += 1;
         Ok(())
@@ -139,7 +139,7 @@ impl Builder {
 
     /// Ends the node at `self.path`.
     fn close(&mut self) -> std::result::Result<(), String> {
-        let Open { name, mut node, children_version, children } = self.open.pop().expect("one is open");
+        let OpenNode { name, mut node, children_version, children } = self.open.pop().expect("one is open");
         if node.is_bare() && children.is_empty() {
             return Err(format!("'{}' is an empty node", String::from_utf8_lossy(&self.path)));
         }
@@ -181,7 +181,7 @@ impl Builder {
     ) -> std::result::Result<(), String> {
         let mut path: Vec<u8> = Vec::new();
         while !bytes.is_empty() {
-            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            let (stored, rest) = postcard::take_from_bytes::<StoredNode<'_>>(bytes).map_err(|e| e.to_string())?;
             path.truncate(stored.shared as usize);
             path.extend_from_slice(stored.rest);
             let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
@@ -247,13 +247,13 @@ mod tests {
     }
 
     fn write(tree: &Tree) -> Vec<u8> {
-        let (mut writer, mut bytes) = (Writer::default(), Vec::new());
+        let (mut writer, mut bytes) = (NodeWriter::default(), Vec::new());
         tree.each(|path, node| writer.write(path, node, &mut bytes).unwrap());
         bytes
     }
 
     fn read(bytes: &[u8]) -> std::result::Result<Tree, String> {
-        let mut builder = Builder::default();
+        let mut builder = TreeBuilder::default();
         builder.read(bytes)?;
         builder.finish()
     }

@@ -18,7 +18,7 @@ use crate::table::{Instants, Past, Table};
 
 /// What is known of a table without decoding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TableFigures {
+pub struct TableSummary {
     pub versions: u64,
     pub groups: u64,
     /// Bytes that the newest version does not show.
@@ -41,7 +41,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn add(&mut self, id: TableId, table: &TableFigures) {
+    fn add(&mut self, id: TableId, table: &TableSummary) {
         self.tables += 1;
         self.versions += table.versions;
         self.groups += table.groups;
@@ -64,7 +64,7 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct PageTable {
     pub id: TableId,
-    pub figures: TableFigures,
+    pub figures: TableSummary,
     place: Range<usize>,
 }
 
@@ -101,7 +101,7 @@ impl Page {
         };
         let bytes = unpack_page(&self.bytes).map_err(|e| damaged(&e.message()))?;
         let (entries, rest) =
-            postcard::take_from_bytes::<Vec<(TableId, u64, TableFigures)>>(&bytes).map_err(|e| damaged(&e))?;
+            postcard::take_from_bytes::<Vec<(TableId, u64, TableSummary)>>(&bytes).map_err(|e| damaged(&e))?;
         let mut end = bytes.len() - rest.len();
         let mut tables = Vec::with_capacity(entries.len());
         let mut figures = Figures::default();
@@ -229,15 +229,15 @@ pub struct PageWriter<'a> {
     /// A page is closed once it holds this many bytes.
     page_bytes: usize,
     /// What is to be said of a table.
-    describe: &'a dyn Fn(&Table) -> TableFigures,
-    entries: Vec<(TableId, u64, TableFigures)>,
+    describe: &'a dyn Fn(&Table) -> TableSummary,
+    entries: Vec<(TableId, u64, TableSummary)>,
     figures: Figures,
     records: Vec<u8>,
     done: Vec<Page>,
 }
 
 impl<'a> PageWriter<'a> {
-    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&Table) -> TableFigures) -> Self {
+    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&Table) -> TableSummary) -> Self {
         let (entries, records, done) = Default::default();
         Self { page_bytes, describe, entries, figures: Figures::default(), records, done }
     }
@@ -266,7 +266,7 @@ impl<'a> PageWriter<'a> {
         }
     }
 
-    fn entry(&mut self, id: TableId, bytes: usize, figures: TableFigures) {
+    fn entry(&mut self, id: TableId, bytes: usize, figures: TableSummary) {
         self.figures.add(id, &figures);
         self.entries.push((id, bytes as u64, figures));
     }

@@ -2,7 +2,7 @@
 
 use super::map::{Iter, Map};
 use super::nodes::{Name, child};
-use crate::catalog::patterns::pattern::{Part, Positions};
+use crate::catalog::patterns::pattern::{Part, PartPositions};
 use crate::catalog::{Node, Path, Pattern, Tree};
 
 /// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob as
@@ -16,34 +16,34 @@ pub struct Walker<'a> {
 }
 
 struct Level<'a> {
-    source: Source<'a>,
+    source: LevelNodes<'a>,
     /// The positions in the pattern before the names of this level.
-    positions: Positions,
+    positions: PartPositions,
     /// The length of the path above.
     above: usize,
 }
 
-enum Source<'a> {
+enum LevelNodes<'a> {
     One(Option<(&'a str, &'a Node)>),
     Many(Iter<'a, Name, Node>, &'a str),
 }
 
-impl<'a> Source<'a> {
-    fn new(pattern: &'a Pattern, positions: Positions, children: &'a Map<Name, Node>) -> Self {
+impl<'a> LevelNodes<'a> {
+    fn new(pattern: &'a Pattern, positions: PartPositions, children: &'a Map<Name, Node>) -> Self {
         let only = (positions.count_ones() == 1).then(|| pattern.parts().get(positions.trailing_zeros() as usize));
         let prefix = match only.flatten() {
-            Some(Part::Name(name)) => return Source::One(child(children, name).map(|node| (name.as_str(), node))),
+            Some(Part::Name(name)) => return LevelNodes::One(child(children, name).map(|node| (name.as_str(), node))),
             Some(Part::Glob(glob)) => glob.prefix(),
             Some(Part::If(condition)) => condition.name_prefix(),
             Some(Part::Deep) | None => "",
         };
-        Source::Many(children.iter_from(|name| name.as_bytes() < prefix.as_bytes()), prefix)
+        LevelNodes::Many(children.iter_from(|name| name.as_bytes() < prefix.as_bytes()), prefix)
     }
 
     fn next(&mut self) -> Option<(&'a str, &'a Node)> {
         match self {
-            Source::One(one) => one.take(),
-            Source::Many(children, prefix) => {
+            LevelNodes::One(one) => one.take(),
+            LevelNodes::Many(children, prefix) => {
                 let (name, node) = children.next()?;
                 let name = name.as_str();
                 name.starts_with(*prefix).then_some((name, node))
@@ -72,7 +72,7 @@ impl<'a> Walker<'a> {
             if self.pattern.goes_on(positions)
                 && let Some(below) = node.below()
             {
-                let source = Source::new(self.pattern, positions, below);
+                let source = LevelNodes::new(self.pattern, positions, below);
                 self.levels.push(Level { source, positions, above: self.path.len() });
             }
             if self.pattern.accepts(positions) {
@@ -86,7 +86,7 @@ impl Tree {
     /// Walks the nodes that match `pattern`, in path order.
     pub fn walk<'a>(&'a self, pattern: &'a Pattern) -> Walker<'a> {
         let positions = pattern.start();
-        let source = Source::new(pattern, positions, self.top());
+        let source = LevelNodes::new(pattern, positions, self.top());
         Walker { pattern, path: String::new(), levels: vec![Level { source, positions, above: 0 }], visited: 0 }
     }
 

@@ -11,7 +11,7 @@
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result};
-use crate::block::{BlockWriter, Replaced, Written};
+use crate::block::{BlockWriter, NewAddresses, WrittenBlock};
 use crate::catalog::{Effect, Inline};
 use crate::store::Store;
 use crate::table::NewGroup;
@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-fn replace(placed: &mut impl Placed, replaced: &Replaced) {
+fn replace(placed: &mut impl Placed, replaced: &NewAddresses) {
     for group in placed.groups() {
         if let Some(now) = replaced.get(&group.address) {
             group.address = *now;
@@ -107,9 +107,9 @@ fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
 }
 
 /// The effects that register blocks; those that are not on storage carry their content.
-pub(in crate::store) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
+pub(in crate::store) fn add_blocks(blocks: &[WrittenBlock]) -> Vec<Effect> {
     let (mut effects, mut stored) = (Vec::new(), Vec::new());
-    for Written { block, bytes, inline } in blocks {
+    for WrittenBlock { block, bytes, inline } in blocks {
         match inline {
             Some(content) => effects.push(Effect::AddInline { block: *block, content: Inline(content.clone()) }),
             None => stored.push((*block, *bytes)),

@@ -17,7 +17,7 @@ use super::repack::{COPY_SHARE, Moves};
 use super::windows::merged;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
-use crate::block::{Address, RepackPlan, Written};
+use crate::block::{Address, RepackPlan, WrittenBlock};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::store::Store;
@@ -339,7 +339,7 @@ fn changes(
     now: &State,
     rewritten: Vec<Rewritten>,
     moves: Moves,
-    blocks: &[Written],
+    blocks: &[WrittenBlock],
 ) -> Result<(Vec<Effect>, Outcome)> {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, (usize, Arc<RowGroup>)>> = BTreeMap::new();
@@ -413,7 +413,7 @@ fn changes(
             });
         }
     }
-    let (used, unused): (Vec<Written>, Vec<Written>) =
+    let (used, unused): (Vec<WrittenBlock>, Vec<WrittenBlock>) =
         blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
     outcome.unused = unused.iter().map(|written| written.block).collect();

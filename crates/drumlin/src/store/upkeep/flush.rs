@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 
 use crate::base::{BlockId, Error, Result, TableId, Task, Version, caught};
-use crate::block::{BlockWriter, Written};
+use crate::block::{BlockWriter, WrittenBlock};
 use crate::catalog::{Effect, Path, State};
 use crate::store::commit::blocks::add_blocks;
 use crate::store::write::encoder::encode_keyed_group;
@@ -243,7 +243,11 @@ impl Failures<'_> {
 }
 
 /// The effects of those flushes that still fit `now`; how many rows they flush, and the blocks that they refer to.
-fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<Effect>, (u64, BTreeSet<BlockId>)) {
+fn flush_effects(
+    now: &State,
+    flushes: &[Flushing],
+    blocks: &[WrittenBlock],
+) -> (Vec<Effect>, (u64, BTreeSet<BlockId>)) {
     let (mut effects, mut used, mut rows) = (Vec::new(), BTreeSet::new(), 0);
     for Flushing { table, part, deletions, groups, history } in flushes.iter().cloned() {
         let same = |table: &Arc<Table>| {
@@ -264,6 +268,6 @@ fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<
             });
         }
     }
-    let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+    let known: Vec<WrittenBlock> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
     (add_blocks(&known).into_iter().chain(effects).collect(), (rows, used))
 }

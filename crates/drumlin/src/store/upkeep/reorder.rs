@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::plans::place;
 use super::windows::merged;
 use crate::base::{BlockId, Result, Seq, Task, caught};
-use crate::block::{Address, Written};
+use crate::block::{Address, WrittenBlock};
 use crate::catalog::{Effect, State};
 use crate::store::commit::blocks::add_blocks;
 use crate::store::{CheckpointOptions, CheckpointReport, Store};
@@ -178,7 +178,7 @@ impl Store {
 
 impl Prepared {
     /// What puts it into the table as it is now, and the blocks that it needs; `None` if it is void.
-    fn effects(&self, now: &Table, blocks: &[Written]) -> Option<(Vec<Effect>, BTreeSet<BlockId>)> {
+    fn effects(&self, now: &Table, blocks: &[WrittenBlock]) -> Option<(Vec<Effect>, BTreeSet<BlockId>)> {
         let there: BTreeMap<GroupId, &Arc<RowGroup>> = now.groups.iter().map(|group| (group.id, group)).collect();
         let classes = Classes::of(now);
         let mut slots = Vec::with_capacity(self.slots.len());
@@ -197,7 +197,7 @@ impl Prepared {
         }
         let reorder = now.still_reordered(Reorder { groups: self.groups.clone(), slots })?;
         let used: BTreeSet<BlockId> = reorder.outputs().map(|group| group.address.block).collect();
-        let added: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let added: Vec<WrittenBlock> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
         let mut effects = add_blocks(&added);
         effects.push(Effect::ReorderTable { table: now.id, reorder });
         Some((effects, used))

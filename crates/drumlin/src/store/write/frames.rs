@@ -10,7 +10,7 @@ use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
 use super::few_rows::Demands;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
-use crate::block::{BlockWriter, EncodedRowGroup, Written};
+use crate::block::{BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
@@ -213,7 +213,7 @@ impl Store {
     fn commit_call(
         &self,
         call: &mut Call,
-        blocks: &[Written],
+        blocks: &[WrittenBlock],
         on_error: &mut OnItemError,
         task: &Task,
     ) -> Result<Arc<State>> {
@@ -226,7 +226,8 @@ impl Store {
         }
         // Row groups of frames that turned out to be bad are in blocks beside the others.
         let used = used(&call.tables);
-        let referred: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let referred: Vec<WrittenBlock> =
+            blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
         let (tables, kind, metadata) = (call.tables.clone(), call.kind, call.metadata.clone());
         let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
         let (base, footprint) = (call.base.clone(), footprint(&call.tables));
@@ -555,7 +556,7 @@ fn used(tables: &[EncodedTable]) -> BTreeSet<BlockId> {
 fn effects(
     state: &State,
     tables: &[EncodedTable],
-    blocks: &[Written],
+    blocks: &[WrittenBlock],
     kind: VersionKind,
     metadata: Option<&str>,
 ) -> Result<Vec<Effect>> {

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use super::by_key::{check_distinct, refuse};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Task};
-use crate::block::{BlockWriter, Written};
+use crate::block::{BlockWriter, WrittenBlock};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
@@ -186,7 +186,7 @@ impl Store {
         &self,
         state: &State,
         replacement: &Replacement,
-        blocks: &[Written],
+        blocks: &[WrittenBlock],
         task: &Task,
     ) -> Result<FullChange> {
         let path = &replacement.path;

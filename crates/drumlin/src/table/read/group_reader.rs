@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
 use crate::base::{Error, Result, TypeName, Version};
-use crate::block::{Address, BlockReader, Column, Directory, Wanted};
+use crate::block::{Address, BlockReader, ColumnEntry, Directory, Prefetch};
 use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
 use crate::table::group::layers::Located;
 use crate::table::group::patch::{Layer, NewPatch, PATCHES_MAX};
@@ -126,12 +126,12 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    fn column_at(&self, Located { layer, index }: Located) -> &Column {
+    fn column_at(&self, Located { layer, index }: Located) -> &ColumnEntry {
         &self.layer(layer).1.columns[index]
     }
 
     /// What the directory says of the column called `name`; `None` if it does not have that column.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&ColumnEntry> {
         self.place(name).map(|place| self.column_at(place.located))
     }
 
@@ -181,7 +181,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// What is read for `columns` (positions in `schema`).
-    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Wanted> {
+    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Prefetch> {
         let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for Located { layer, index } in
             columns.iter().filter_map(|index| Some(self.place(schema.field(*index).name())?.located))
@@ -190,15 +190,15 @@ impl<'a> GroupReader<'a> {
         }
         let part = |(layer, columns)| {
             let (address, directory) = self.layer(layer);
-            Wanted::Columns(*address, directory.clone(), columns)
+            Prefetch::Columns(*address, directory.clone(), columns)
         };
         layers.into_iter().map(part).collect()
     }
 
     /// What is read for the filter of its keys.
-    pub fn wanted_filter(&self) -> Wanted {
+    pub fn wanted_filter(&self) -> Prefetch {
         let (address, directory) = self.layer(self.group.addresses().count() - 1);
-        Wanted::Filter(*address, directory.clone())
+        Prefetch::Filter(*address, directory.clone())
     }
 
     /// The bytes of the filter of its keys.
@@ -254,7 +254,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// A column as it is encoded, and what the directory says of it; `None` if it has no column of that type.
-    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &Column)>> {
+    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &ColumnEntry)>> {
         let field = schema.field(index);
         let Some(Place { located: Located { layer, index }, .. }) =
             self.place(field.name()).filter(|place| place.data_type == field.data_type())
@@ -267,7 +267,7 @@ impl<'a> GroupReader<'a> {
 
     /// The same, to be placed elsewhere.
     pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
-        let segment = |(bytes, Column { stats, kept, .. }): (Bytes, &Column)| Segment {
+        let segment = |(bytes, ColumnEntry { stats, kept, .. }): (Bytes, &ColumnEntry)| Segment {
             bytes: bytes.to_vec(),
             stats: stats.clone(),
             kept: *kept,
