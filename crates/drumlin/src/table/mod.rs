@@ -36,7 +36,7 @@ pub use order::plan::{OrderPlan, PlannedSlot, overlaps, plan_order};
 pub use order::reorder::{Classes, MergedGroups, Reorder, Slot, remap_merged};
 pub use order::sort_columns::{TableSpec, check_sort, sorted_schema};
 pub use read::diff::difference;
-pub use read::matching::{Found, Matches, matching_rows};
+pub use read::matching::{FoundRows, Matches, matching_rows};
 pub use read::prefetch::Ahead;
 pub use read::range::KeyRange;
 pub use schema::arrays::find as find_column;
@@ -52,8 +52,8 @@ pub use state::change::{
     Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord, check_new_group,
 };
 pub use state::erase::{DictionaryRest, DictionaryValues, FilterOfVersions, ShrunkGroup, TextsOfColumns};
-pub use state::instants::{History, Instants, Since, Written};
-pub use state::lineage::{Lineage, Origin};
+pub use state::instants::{History, Instants, Since, WriteTimes};
+pub use state::lineage::{CopyOrigin, Lineage};
 pub use state::stories::Past;
 pub use vacuum::plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use vacuum::rewrite::{Remapped, remap, rewrite};

@@ -21,8 +21,8 @@ use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
 use crate::table;
 use crate::table::{
-    Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema, TableChange,
-    VersionKind, encode_group, matching_rows, sorted_batches,
+    Conform, FoundRows, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema,
+    TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
 /// Rows that are to replace others: on storage, waiting for their commit.
@@ -226,7 +226,7 @@ impl Store {
         state: &State,
         table: &table::Table,
         keys: &Keys,
-        found: &Found,
+        found: &FoundRows,
         path: &Path,
         task: &Task,
     ) -> Result<()> {

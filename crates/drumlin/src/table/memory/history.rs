@@ -41,11 +41,11 @@ pub fn history_schema(schema: &Schema) -> SchemaRef {
 }
 
 /// The places of puts and of deletes in a batch.
-type Places = (Vec<u32>, Vec<u32>);
+type BatchPlaces = (Vec<u32>, Vec<u32>);
 
 /// Records collected for a batch.
 #[derive(Default)]
-struct Chunk {
+struct RecordBuffer {
     keys: Keys,
     /// The rows that are written out, and for each record its row, if it has one.
     row_keys: Keys,
@@ -55,7 +55,7 @@ struct Chunk {
     kinds: Vec<u8>,
 }
 
-impl Chunk {
+impl RecordBuffer {
     fn push(&mut self, record: Record<'_, std::sync::atomic::AtomicU64>, time: Timestamp, as_version: bool) {
         record.copy_key(&mut self.keys);
         self.times.push(time.0);
@@ -98,7 +98,7 @@ pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Ite
     // The next record of the current key, and the time of the one before it.
     let mut under_way: Option<(Record<'_, _>, Timestamp)> = None;
     std::iter::from_fn(move || {
-        let mut chunk = Chunk::default();
+        let mut chunk = RecordBuffer::default();
         while chunk.kinds.len() < ROWS_MAX as usize {
             match under_way.take() {
                 Some((record, later)) => {
@@ -168,7 +168,7 @@ fn into_memory(
 ) -> Result<MemRows> {
     let width = codec.schema().fields().len();
     // For each time, the places of its puts and deletes, by batch.
-    let mut by_time: BTreeMap<i64, Vec<Places>> = BTreeMap::new();
+    let mut by_time: BTreeMap<i64, Vec<BatchPlaces>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(batches.len());
     for (at, batch) in batches.iter().enumerate() {
         let times = batch.column(width).as_primitive::<Int64Type>();

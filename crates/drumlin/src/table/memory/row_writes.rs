@@ -17,7 +17,7 @@ use crate::memtable::{Keys, Memtable};
 use crate::table::group::row_group::Deletion;
 use crate::table::{
     ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, Table,
-    TableCodec, Turnover, VersionKind, VersionRecord, Written,
+    TableCodec, Turnover, VersionKind, VersionRecord, WriteTimes,
 };
 
 impl Table {
@@ -256,7 +256,7 @@ impl Table {
         let instants = Arc::make_mut(&mut next.instants);
         if let Some(written) = instants.parts.remove(&part.version).filter(|_| !history.is_empty()) {
             let groups = history.iter().map(|group| (group.address, group.rows)).collect();
-            let Written { base, first, .. } = written;
+            let WriteTimes { base, first, .. } = written;
             instants.histories.push(History { version: part.version, base, first, schema: part.schema, groups });
             next.check_instants()?;
         }

@@ -47,14 +47,14 @@ struct BelowReader<'a> {
 
 /// A segment of an open row group.
 #[derive(Clone, Copy)]
-struct Place<'r> {
+struct LocatedSegment<'r> {
     located: Located,
     /// The type that it was written with.
     data_type: &'r DataType,
 }
 
 /// Where a column comes from.
-enum Source<'a> {
+enum ColumnSource<'a> {
     /// From nowhere: it does not have a column of this name and type.
     Missing(&'a str, &'a DataType),
     /// From a segment of the first type, to be cast to the second.
@@ -104,10 +104,10 @@ impl<'a> GroupReader<'a> {
     }
 
     /// Where the column is that the version calls `name`; `None` if no layer has it.
-    fn place(&self, name: &str) -> Option<Place<'_>> {
+    fn place(&self, name: &str) -> Option<LocatedSegment<'_>> {
         let at = self.own.place_of(name, self.seen)?;
         let Some(below) = &self.below else {
-            return Some(Place {
+            return Some(LocatedSegment {
                 located: Located { layer: 0, index: at },
                 data_type: self.own.0.field(at).data_type(),
             });
@@ -115,7 +115,7 @@ impl<'a> GroupReader<'a> {
         let located = below.located[at]?;
         let layer = self.group.layers().nth(located.layer).expect("it was opened");
         let schema = &below.schemas[layer.schema as usize];
-        Some(Place { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
+        Some(LocatedSegment { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
     }
 
     fn layer(&self, at: usize) -> (&Address, &Arc<Directory>) {
@@ -217,11 +217,11 @@ impl<'a> GroupReader<'a> {
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         let (rows, keyed) = (self.group.rows as usize, text_dictionary());
         self.each(schema, columns, |source| match source {
-            Source::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
+            ColumnSource::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
                 self.missing(name, &keyed, rows)
             }
-            Source::Missing(name, wanted) => self.missing(name, wanted, rows),
-            Source::Stored(bytes, own, wanted) => {
+            ColumnSource::Missing(name, wanted) => self.missing(name, wanted, rows),
+            ColumnSource::Stored(bytes, own, wanted) => {
                 // Decimals of few digits are decoded to few bytes, whatever their type, and strings as they are kept.
                 let keyed = matches!(wanted, DataType::Dictionary(..));
                 let form = if own != wanted && (own.is_decimal() || keyed) { Form::Native } else { form };
@@ -238,8 +238,8 @@ impl<'a> GroupReader<'a> {
     pub fn pick(&self, schema: &Schema, columns: &[usize], picked: &[u32]) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
         self.each(schema, columns, |source| match source {
-            Source::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
-            Source::Stored(bytes, own, wanted) => {
+            ColumnSource::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
+            ColumnSource::Stored(bytes, own, wanted) => {
                 as_read(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
             }
         })
@@ -256,7 +256,7 @@ impl<'a> GroupReader<'a> {
     /// A column as it is encoded, and what the directory says of it; `None` if it has no column of that type.
     pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &ColumnEntry)>> {
         let field = schema.field(index);
-        let Some(Place { located: Located { layer, index }, .. }) =
+        let Some(LocatedSegment { located: Located { layer, index }, .. }) =
             self.place(field.name()).filter(|place| place.data_type == field.data_type())
         else {
             return Ok(None);
@@ -286,11 +286,11 @@ impl<'a> GroupReader<'a> {
     }
 
     /// The segments at these places, with one request for each layer.
-    fn segments(&self, places: &[Option<Place<'_>>]) -> Result<Vec<Option<Bytes>>> {
+    fn segments(&self, places: &[Option<LocatedSegment<'_>>]) -> Result<Vec<Option<Bytes>>> {
         let mut found = vec![None; places.len()];
         let layers = places.iter().flatten().map(|place| place.located.layer).max().map_or(0, |last| last + 1);
         for layer in 0..layers {
-            let own = |(at, place): (usize, &Option<Place<'_>>)| {
+            let own = |(at, place): (usize, &Option<LocatedSegment<'_>>)| {
                 let located = place.as_ref().map(|place| place.located).filter(|located| located.layer == layer)?;
                 Some((at, located.index))
             };
@@ -308,22 +308,23 @@ impl<'a> GroupReader<'a> {
         &self,
         schema: &Schema,
         columns: &[usize],
-        make: impl Fn(Source<'_>) -> Result<ArrayRef>,
+        make: impl Fn(ColumnSource<'_>) -> Result<ArrayRef>,
     ) -> Result<Vec<ArrayRef>> {
-        let places: Vec<Option<Place<'_>>> =
+        let places: Vec<Option<LocatedSegment<'_>>> =
             columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
         let segments = self.segments(&places)?;
-        let array = |((place, bytes), &index): ((&Option<Place<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
-            let wanted = schema.field(index).data_type();
-            let (Some(place), Some(bytes)) = (place, bytes) else {
-                return make(Source::Missing(schema.field(index).name(), wanted));
+        let array =
+            |((place, bytes), &index): ((&Option<LocatedSegment<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
+                let wanted = schema.field(index).data_type();
+                let (Some(place), Some(bytes)) = (place, bytes) else {
+                    return make(ColumnSource::Missing(schema.field(index).name(), wanted));
+                };
+                make(ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+                    let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
+                    let offset = self.column_at(place.located).offset;
+                    e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
+                })
             };
-            make(Source::Stored(bytes, place.data_type, wanted)).map_err(|e| {
-                let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
-                let offset = self.column_at(place.located).offset;
-                e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
-            })
-        };
         places.iter().zip(segments).zip(columns).map(array).collect()
     }
 }

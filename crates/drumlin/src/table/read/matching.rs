@@ -87,7 +87,7 @@ pub struct Matches {
 }
 
 /// Rows of a table, wherever they are stored.
-pub struct Found {
+pub struct FoundRows {
     /// Those in row groups.
     pub groups: Vec<Matches>,
     /// The keys of those written by key since.
@@ -102,7 +102,7 @@ pub fn matching_rows(
     read_point: ReadPoint,
     filter: &Filter,
     cancel: &Cancel,
-) -> Result<Found> {
+) -> Result<FoundRows> {
     let schema = table.schema_of(read_point.version)?.0.clone();
     let filter = filter.bind(&schema)?;
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
@@ -121,7 +121,7 @@ pub(in crate::table) fn search(
     cancel: &Cancel,
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
-) -> Result<Found> {
+) -> Result<FoundRows> {
     let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
@@ -144,5 +144,5 @@ pub(in crate::table) fn search(
         let kept = keep(codec, &all, &rows)?;
         keys = all.take(kept.set_indices());
     }
-    Ok(Found { groups: found.into_iter().flatten().collect(), keys })
+    Ok(FoundRows { groups: found.into_iter().flatten().collect(), keys })
 }

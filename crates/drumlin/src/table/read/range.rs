@@ -13,7 +13,7 @@ use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
 use crate::table::schema::arrays::find;
-use crate::table::{Found, ReadPoint, Rows, Table, TableCodec};
+use crate::table::{FoundRows, ReadPoint, Rows, Table, TableCodec};
 
 /// The smallest and the greatest sort key of some rows, both inclusive.
 pub struct KeyRange {
@@ -78,7 +78,7 @@ impl KeyRange {
         table: &Table,
         read_point: ReadPoint,
         cancel: &Cancel,
-    ) -> Result<Found> {
+    ) -> Result<FoundRows> {
         let version = read_point.version;
         let (schema, order) = (&table.schema_of(version)?.0, table.order_of(version)?);
         let columns = order.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;

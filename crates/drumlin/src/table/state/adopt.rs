@@ -1,7 +1,7 @@
 //! Tables of another store, taken over as they are there: with all their versions, or one.
 //!
 //! The records are taken over as a catalog snapshot would have them, with row groups where they are now. The table
-//! remembers what it was made as ([`Origin`]), so a copy that is done again passes over what nobody has changed since.
+//! remembers what it was made as ([`CopyOrigin`]), so a copy that is done again passes over what nobody has changed since.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Digest, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
-use crate::table::{Instants, Lineage, Origin, Past, StoredSchema, Table, VersionRecord};
+use crate::table::{CopyOrigin, Instants, Lineage, Past, StoredSchema, Table, VersionRecord};
 
 /// A table of another store, whose row groups are in blocks of this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Adopted {
     table: Table,
     instants: Instants,
     past: Option<Past>,
-    /// Of what it is there: see [`crate::table::Origin`].
+    /// Of what it is there: see [`crate::table::CopyOrigin`].
     digest: u128,
 }
 
@@ -92,7 +92,7 @@ impl Adopted {
         if let Some(past) = self.past.clone() {
             past.give(&mut table)?;
         }
-        Arc::make_mut(&mut table.lineage).origin = Some(Origin { digest: self.digest, seq });
+        Arc::make_mut(&mut table.lineage).origin = Some(CopyOrigin { digest: self.digest, seq });
         Ok(table)
     }
 }

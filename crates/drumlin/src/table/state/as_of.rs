@@ -8,7 +8,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::table::memory::part::InMemory;
-use crate::table::{ALIVE, History, Instants, MemRows, MemtablePart, ROWS_MAX, Since, Table, VersionKind, Written};
+use crate::table::{ALIVE, History, Instants, MemRows, MemtablePart, ROWS_MAX, Since, Table, VersionKind, WriteTimes};
 
 /// A time in human-readable form.
 fn shown(time: Timestamp) -> String {
@@ -19,8 +19,11 @@ impl Table {
     /// Notes that rows were written by key at `time`.
     pub(in crate::table) fn note_rows(&mut self, version: Version, time: Timestamp) {
         let base = self.newest().map_or(Version(0), |newest| newest.version);
-        let written =
-            Arc::make_mut(&mut self.instants).parts.entry(version).or_insert(Written { base, first: time, last: time });
+        let written = Arc::make_mut(&mut self.instants).parts.entry(version).or_insert(WriteTimes {
+            base,
+            first: time,
+            last: time,
+        });
         written.last = written.last.max(time);
     }
 

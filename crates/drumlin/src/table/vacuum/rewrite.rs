@@ -48,12 +48,12 @@ pub fn rewrite(
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,
         };
-        inputs.push(Input { reader, keep });
+        inputs.push(WindowGroup { reader, keep });
     }
     let columns: Vec<usize> = (0..fields.len()).collect();
     reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)));
     let column = |index: usize, sizes: &[u32]| -> Result<Option<Vec<Segment>>> {
-        let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
+        let source = |input: &WindowGroup| -> Result<(Bytes, ColumnStats)> {
             if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {
                 return Ok((bytes, column.stats.clone()));
             }
@@ -100,7 +100,7 @@ pub fn rewrite(
 }
 
 /// A row group of a window.
-struct Input<'a> {
+struct WindowGroup<'a> {
     reader: GroupReader<'a>,
     /// The rows to keep; `None` for all.
     keep: Option<BooleanBuffer>,

@@ -162,7 +162,7 @@ impl<'a> BoundMerge<'a> {
         let keys_of_source = key_columns(&schema.0, &places, &source)?;
         let keys = SourceKeys::new(&keys_of_source, &on)?;
         let range = KeyRange::of(std::slice::from_ref(&keys_of_source), &on)?;
-        let binder = Binder { table, schema, source: source.schema(), on: &on };
+        let binder = ClauseBinder { table, schema, source: source.schema(), on: &on };
         let mut clauses = binder.changes(&merge.matched, true)?;
         let matched = clauses.len();
         clauses.extend(binder.changes(&merge.not_matched_by_source, false)?);
@@ -414,14 +414,14 @@ fn split(pairs: Pairs, truth: &BooleanArray) -> (Pairs, Pairs) {
 }
 
 /// Ties clauses to the columns of both sides.
-struct Binder<'a> {
+struct ClauseBinder<'a> {
     table: &'a Table,
     schema: &'a StoredSchema,
     source: SchemaRef,
     on: &'a [String],
 }
 
-impl Binder<'_> {
+impl ClauseBinder<'_> {
     /// The columns of the sides.
     fn sides(&self, source: bool, target: bool) -> Schema {
         let side = |name: &str, schema: &Schema| Field::new(name, DataType::Struct(schema.fields().clone()), true);
