@@ -18,7 +18,7 @@ use crate::store::Options;
 use crate::table::{GroupId, History, RowGroup, Table, history_schema};
 
 /// A layer of a row group to be copied: how many rows it has, and of what types its columns are.
-type Wanted = (u32, Vec<DataType>);
+type LayerShape = (u32, Vec<DataType>);
 
 impl State {
     /// The same state with its row groups in `target`, without those that cannot be read in `source`; reports each of
@@ -106,8 +106,8 @@ impl State {
 
 impl State {
     /// What its tables have in blocks.
-    fn wanted(&self) -> Result<BTreeMap<BlockId, BTreeMap<Address, Wanted>>> {
-        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, Wanted>> = BTreeMap::new();
+    fn wanted(&self) -> Result<BTreeMap<BlockId, BTreeMap<Address, LayerShape>>> {
+        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, LayerShape>> = BTreeMap::new();
         for table in self.tables() {
             let table = table?;
             for group in &table.groups {
@@ -129,7 +129,7 @@ impl State {
 }
 
 /// Reads a row group, and decodes every column of it.
-fn read_group(reader: &BlockReader, address: &Address, (rows, types): &Wanted) -> Result<EncodedRowGroup> {
+fn read_group(reader: &BlockReader, address: &Address, (rows, types): &LayerShape) -> Result<EncodedRowGroup> {
     let read = || {
         let group = reader.row_group_for_salvage(address)?;
         if group.rows != *rows || group.segments.len() != types.len() {

@@ -16,9 +16,9 @@ use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::store::commit::blocks::add_blocks;
-use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::commit::prepare::retry_conflicts;
-use crate::store::nouns::transaction::Open;
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::write::by_key::{ByKey, dedup_keys};
 use crate::store::write::encoder::encode_keyed_group;
@@ -55,7 +55,7 @@ pub(in crate::store) struct RowChanges<'a> {
 }
 
 /// Changes of rows that are on storage, waiting for their commit, and what they come to.
-pub(in crate::store) struct PreparedRows<R> {
+pub(in crate::store) struct PreparedChange<R> {
     change: FullChange,
     writer: BlockWriter,
     report: R,
@@ -67,7 +67,7 @@ impl Store {
     pub(in crate::store) fn commit_row_changes<R>(
         &self,
         path: &Path,
-        prepare: impl Fn(&State) -> Result<PreparedRows<R>>,
+        prepare: impl Fn(&State) -> Result<PreparedChange<R>>,
     ) -> Result<(Option<VersionInfo>, R)> {
         self.refresh_if_shared()?;
         let began = self.began();
@@ -79,7 +79,7 @@ impl Store {
                     |store, open| open.change_rows(store, path, &prepare),
                 );
             }
-            let PreparedRows { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
+            let PreparedChange { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
             let committed = self.commit_rewritten(writer, |_| {
                 let build = move |_: &State| Ok(effects.clone());
                 self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(began))
@@ -91,17 +91,17 @@ impl Store {
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Changes rows of the table at `path` in a transaction; returns what that came to.
     pub fn change_rows<R>(
         &mut self,
         store: &Store,
         path: &Path,
-        prepare: impl FnOnce(&State) -> Result<PreparedRows<R>>,
+        prepare: impl FnOnce(&State) -> Result<PreparedChange<R>>,
     ) -> Result<R> {
         let tables = in_memory(self.draft.state(), path)?;
-        self.with_rows_in_groups(store, &tables, InMemory::All, |open| {
-            let PreparedRows { change, writer, report } = prepare(open.draft.state())?;
+        self.with_rows_in_groups(store, &tables, MemoryScope::All, |open| {
+            let PreparedChange { change, writer, report } = prepare(open.draft.state())?;
             open.apply(change.footprint, change.effects, Some(writer))?;
             Ok(report)
         })
@@ -110,7 +110,13 @@ impl Open {
 
 impl RowChanges<'_> {
     /// Writes row groups, if anything changes, and returns what puts them into the table, which is at `path`.
-    pub fn prepare<R>(self, store: &Store, path: &Path, options: &UpdateOptions, report: R) -> Result<PreparedRows<R>> {
+    pub fn prepare<R>(
+        self,
+        store: &Store,
+        path: &Path,
+        options: &UpdateOptions,
+        report: R,
+    ) -> Result<PreparedChange<R>> {
         let mut writer = store.block_writer()?.inline(store.options().inline_bytes);
         let (table, nothing) = (self.table.id, self.changes_nothing());
         let effects = match nothing {
@@ -119,7 +125,7 @@ impl RowChanges<'_> {
         };
         let mut change = rest_on_rows(table, path, add_blocks(writer.finish()?), None);
         change.effects.extend(effects);
-        Ok(PreparedRows { change, writer, report })
+        Ok(PreparedChange { change, writer, report })
     }
 
     fn changes_nothing(&self) -> bool {

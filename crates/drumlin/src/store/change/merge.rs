@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedRows, RowChanges};
+use super::changed_rows::{PreparedChange, RowChanges};
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::memtable::RowBytes;
@@ -65,7 +65,7 @@ impl Store {
         merge: &Merge,
         in_place: bool,
         options: &UpdateOptions,
-    ) -> Result<PreparedRows<MergeReport>> {
+    ) -> Result<PreparedChange<MergeReport>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;

@@ -7,9 +7,9 @@ use crate::base::{Error, Result, TableId, Task, Version};
 use crate::catalog::{
     CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
 };
-use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::in_groups::MemoryScope;
 use crate::store::commit::prepare::retry_conflicts;
-use crate::store::nouns::transaction::Open;
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
 use crate::store::{Place, Store};
 use crate::table::{Since, Table, refuse_matching};
@@ -196,9 +196,9 @@ impl Place {
         reads: impl Fn(&State) -> Result<Vec<Read>>,
         work: impl Fn(&mut Draft) -> Result<T> + Clone + Send + 'static,
     ) -> Result<T> {
-        let in_open = |store: &Store, open: &mut Open| {
+        let in_open = |store: &Store, open: &mut OpenTransaction| {
             let (reads, waiting) = (reads(open.draft.state())?, unsettled(open.draft.state())?);
-            open.with_rows_in_groups(store, &waiting, InMemory::All, |open| {
+            open.with_rows_in_groups(store, &waiting, MemoryScope::All, |open| {
                 let before = open.draft.effects().len();
                 let done = work(&mut open.draft)?;
                 let effects = open.draft.effects().get(before..).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedRows, RowChanges};
+use super::changed_rows::{PreparedChange, RowChanges};
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
@@ -30,7 +30,7 @@ impl Store {
         set: &[Assignment],
         filter: Option<&Filter>,
         options: &UpdateOptions,
-    ) -> Result<PreparedRows<u64>> {
+    ) -> Result<PreparedChange<u64>> {
         let table = &table_at(state, path)?;
         let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
         let (read_point, task) = (newest(state, table), &options.task);

@@ -26,10 +26,10 @@ use crate::store::parts::{Answer, Pin, Proposal, Work};
 /// many nodes, calls of the others are refused.
 #[derive(Clone)]
 pub struct Transaction {
-    shared: Arc<Shared>,
+    shared: Arc<TransactionState>,
 }
 
-struct Shared {
+struct TransactionState {
     store: Store,
     /// The commit that it began with.
     seq: Seq,
@@ -40,7 +40,7 @@ struct Shared {
 }
 
 enum Status {
-    Open(Box<Open>),
+    Open(Box<OpenTransaction>),
     /// Held by a call that may run any code, even code that uses the transaction: so it does not hold the lock.
     Busy,
     Committed,
@@ -48,7 +48,7 @@ enum Status {
 }
 
 /// What an open transaction holds.
-pub(in crate::store) struct Open {
+pub(in crate::store) struct OpenTransaction {
     base: Arc<State>,
     /// When it began.
     began: Timestamp,
@@ -81,8 +81,9 @@ impl Store {
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
-        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers })));
-        let shared = Shared { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
+        let status =
+            Mutex::new(Status::Open(Box::new(OpenTransaction { base, began: time, pin, draft, reads, writers })));
+        let shared = TransactionState { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
         Ok(Transaction { shared: Arc::new(shared) })
     }
 
@@ -121,7 +122,7 @@ impl Store {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TransactionState {
     fn drop(&mut self) {
         if self.store.setting().process() != std::process::id() {
             // In a forked process, what it wrote belongs to the parent, which may still commit it.
@@ -215,7 +216,7 @@ impl Transaction {
     }
 
     /// Takes the open transaction out, and leaves `instead`.
-    fn take(&self, instead: Status) -> Result<Box<Open>> {
+    fn take(&self, instead: Status) -> Result<Box<OpenTransaction>> {
         let mut status = self.shared.status.lock();
         match std::mem::replace(&mut *status, instead) {
             Status::Open(open) => Ok(open),
@@ -229,7 +230,7 @@ impl Transaction {
 
     /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
     /// committed.
-    fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, call: impl FnOnce(&mut OpenTransaction) -> Result<T>) -> Result<T> {
         self.shared.store.setting().check_open()?;
         let mut status = self.shared.status.lock();
         let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
@@ -250,7 +251,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn note(&self, open: &mut Open, reads: impl IntoIterator<Item = Read>) {
+    fn note(&self, open: &mut OpenTransaction, reads: impl IntoIterator<Item = Read>) {
         if !self.shared.read_only {
             open.reads.reads.extend(reads);
         }
@@ -336,7 +337,10 @@ impl Transaction {
 
     /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
     /// use.
-    pub(in crate::store) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn change_tables<T>(
+        &self,
+        call: impl FnOnce(&Store, &mut OpenTransaction) -> Result<T>,
+    ) -> Result<T> {
         self.shared.store.setting().check()?;
         self.check_writable()?;
         self.shared.table_changes.fetch_add(1, Ordering::Relaxed);
@@ -359,7 +363,7 @@ impl Transaction {
         })
     }
 
-    fn alone<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    fn alone<T>(&self, call: impl FnOnce(&mut OpenTransaction) -> Result<T>) -> Result<T> {
         let mut open = self.take(Status::Busy)?;
         let done = caught(|| call(&mut open));
         let panicked = matches!(&done, Err(e) if e.kind() == ErrorKind::Internal);
@@ -377,7 +381,7 @@ impl Transaction {
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Returns the state after.
     fn commit(self: Box<Self>, store: &Store) -> Answer {
         if self.draft.effects().is_empty() {

@@ -49,10 +49,10 @@ pub struct DatasetOptions {
 /// committed later does not change them.
 #[derive(Clone)]
 pub struct Dataset {
-    inner: Arc<Inner>,
+    inner: Arc<DatasetParts>,
 }
 
-struct Inner {
+struct DatasetParts {
     place: Place,
     pattern: String,
     path_columns: Vec<String>,
@@ -68,7 +68,7 @@ struct Inner {
     table_changes: u64,
 }
 
-impl Inner {
+impl DatasetParts {
     /// The same of `tables`, handed out as `shown`.
     fn with(&self, tables: Arc<Vec<Member>>, shown: SchemaRef) -> Self {
         Self {
@@ -212,7 +212,8 @@ impl Dataset {
         };
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let shown = schema.clone();
-        let inner = Inner { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
+        let inner =
+            DatasetParts { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
         Ok(Self { inner: Arc::new(inner) })
     }
 

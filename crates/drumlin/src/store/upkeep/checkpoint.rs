@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use super::checkpoint_report::{CheckpointOptions, CheckpointReport};
 use super::plans::{leaving, place, plan_repack, plans};
-use super::repack::{COPY_SHARE, Moves};
+use super::repack::{BlockMoves, COPY_SHARE};
 use super::windows::merged;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
@@ -311,7 +311,7 @@ fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<It
 }
 
 /// What became of the windows at their commit.
-struct Outcome {
+struct WindowsOutcome {
     tables: u64,
     rows_removed: u64,
     windows_void: u64,
@@ -338,14 +338,15 @@ fn changes(
     before: &State,
     now: &State,
     rewritten: Vec<Rewritten>,
-    moves: Moves,
+    moves: BlockMoves,
     blocks: &[WrittenBlock],
-) -> Result<(Vec<Effect>, Outcome)> {
+) -> Result<(Vec<Effect>, WindowsOutcome)> {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, (usize, Arc<RowGroup>)>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
-    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
+    let mut outcome =
+        WindowsOutcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
     let mut taken_in: Vec<Arc<RowGroup>> = Vec::new();
     for Rewritten { table: id, window, outputs, to } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);

@@ -30,7 +30,7 @@ enum Made {
 
 /// Row groups that were merged, waiting for their commit.
 #[derive(Clone)]
-struct Prepared {
+struct PreparedMerge {
     groups: Vec<GroupId>,
     slots: Vec<Made>,
 }
@@ -152,7 +152,7 @@ impl Store {
         }
         writer.finish()?;
         report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
-        let prepared = Prepared { groups: plan.groups.iter().map(|group| group.id).collect(), slots };
+        let prepared = PreparedMerge { groups: plan.groups.iter().map(|group| group.id).collect(), slots };
         let id = table.id;
         let done = self.commit_rewritten(writer, |writer| {
             let blocks = writer.written().to_vec();
@@ -176,7 +176,7 @@ impl Store {
     }
 }
 
-impl Prepared {
+impl PreparedMerge {
     /// What puts it into the table as it is now, and the blocks that it needs; `None` if it is void.
     fn effects(&self, now: &Table, blocks: &[WrittenBlock]) -> Option<(Vec<Effect>, BTreeSet<BlockId>)> {
         let there: BTreeMap<GroupId, &Arc<RowGroup>> = now.groups.iter().map(|group| (group.id, group)).collect();

@@ -15,10 +15,10 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::segment::{Compression, Proof};
-use crate::store::commit::blocks::{Placed, add_blocks};
-use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
+use crate::store::commit::in_groups::MemoryScope;
 use crate::store::commit::prepare::ATTEMPTS_MAX;
-use crate::store::nouns::transaction::Open;
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Pin, Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
@@ -100,7 +100,7 @@ struct NewKeys {
 }
 
 /// A row group, raw or encoded.
-enum Piece {
+enum PendingGroup {
     Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
     Encoded(EncodedRowGroup),
 }
@@ -126,7 +126,7 @@ struct Call {
     began: Timestamp,
 }
 
-impl Placed for Call {
+impl UncommittedGroups for Call {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.tables.iter_mut().flat_map(|table| &mut table.groups)
     }
@@ -237,7 +237,7 @@ impl Store {
     /// The same in a transaction.
     pub(in crate::store) fn write_frames_in(
         &self,
-        open: &mut Open,
+        open: &mut OpenTransaction,
         kind: VersionKind,
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
@@ -255,7 +255,7 @@ impl Store {
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
         reads.reads.extend(footprint(&tables).reads);
         let evolving = tables.iter().filter(|table| table.evolves).filter_map(|table| state.table_id_at(&table.path));
-        open.with_rows_in_groups(self, &evolving.collect(), InMemory::All, |open| {
+        open.with_rows_in_groups(self, &evolving.collect(), MemoryScope::All, |open| {
             let effects = effects(open.draft.state(), &tables, writer.written(), kind, metadata.as_deref())?;
             open.apply(reads, effects, Some(writer))
         })
@@ -411,11 +411,11 @@ impl Encoder<'_> {
             let rows = group.iter().map(RecordBatch::num_rows).sum();
             let schema = &tables[index].schema.0;
             match known.get(schema) {
-                Some((enough, like)) if rows <= enough * 2 => Ok(Piece::Raw { group, like: like.clone() }),
+                Some((enough, like)) if rows <= enough * 2 => Ok(PendingGroup::Raw { group, like: like.clone() }),
                 _ => {
                     let (encoded, schemes) = encode(index, group, None)?;
                     known.insert(schema.clone(), (rows, Arc::new(schemes)));
-                    Ok(Piece::Encoded(encoded))
+                    Ok(PendingGroup::Encoded(encoded))
                 }
             }
         };
@@ -426,8 +426,8 @@ impl Encoder<'_> {
         });
         pool.ordered(
             items,
-            |(.., piece): &(usize, usize, Result<Piece>)| match piece {
-                Ok(Piece::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
+            |(.., piece): &(usize, usize, Result<PendingGroup>)| match piece {
+                Ok(PendingGroup::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
                 _ => 0,
             },
             pool.threads() * 2,
@@ -436,8 +436,8 @@ impl Encoder<'_> {
             |(index, run, piece)| {
                 task.cancel.check()?;
                 let encoded = piece.and_then(|piece| match piece {
-                    Piece::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
-                    Piece::Encoded(group) => Ok(group),
+                    PendingGroup::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
+                    PendingGroup::Encoded(group) => Ok(group),
                 });
                 Ok((index, run, encoded))
             },

@@ -19,7 +19,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::store::change::delete::{delete_in_memory, positions};
-use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Store, WriteOptions};
@@ -277,7 +277,7 @@ impl BulkChange {
     }
 }
 
-impl Placed for Encoded {
+impl UncommittedGroups for Encoded {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.groups.iter_mut()
     }
