@@ -20,7 +20,7 @@ use super::patterns::pattern::Matcher;
 use super::payload::{Content, PayloadWriter};
 use super::tree::map::Map;
 use super::tree::small::{Probe, Small};
-use super::{Node, Path, Pattern, Payload, Tree};
+use super::{Node, NodeTree, Path, Pattern, Payload};
 use crate::base::{Error, Pool, Result};
 
 /// A projection by fields: each node that matches and carries a payload gives one entry, unless it lacks a field.
@@ -132,7 +132,7 @@ pub struct MaterializedView {
 
 impl MaterializedView {
     /// All entries of `tree`. O(nodes that may match x log).
-    pub(super) fn build(rule: Rule, tree: &Tree) -> Self {
+    pub(super) fn build(rule: Rule, tree: &NodeTree) -> Self {
         let mut entries = Vec::new();
         let mut room = KeyWriter::default();
         let mut walker = tree.walk(rule.pattern());
@@ -161,7 +161,7 @@ impl MaterializedView {
     }
 
     /// Applies the differences between two trees.
-    fn follow(&mut self, from: &Tree, to: &Tree) {
+    fn follow(&mut self, from: &NodeTree, to: &NodeTree) {
         let rule = self.rule.clone();
         let pattern = rule.pattern();
         let mut matcher = Matcher::new(pattern);
@@ -347,7 +347,7 @@ fn value_of(fields: &[Field], path: &str, payload: &Payload) -> Option<Payload> 
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     by_name: Arc<BTreeMap<String, Arc<MaterializedView>>>,
-    tree: Tree,
+    tree: NodeTree,
 }
 
 impl Views {
@@ -380,9 +380,9 @@ impl Views {
 
     /// Updates all of them to `tree`, each on a thread of `pool` if one is given. Costs as much as `tree` differs from the
     /// tree that they are built from.
-    pub(super) fn catch_up(&mut self, tree: &Tree, pool: Option<&Pool>) {
+    pub(super) fn catch_up(&mut self, tree: &NodeTree, pool: Option<&Pool>) {
         if self.by_name.is_empty() {
-            self.tree = Tree::default();
+            self.tree = NodeTree::default();
             return;
         }
         let moved = !self.tree.same(tree);
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
     use crate::base::Seq;
 
-    fn put(tree: &mut Tree, path: &str, payload: serde_json::Value) {
+    fn put(tree: &mut NodeTree, path: &str, payload: serde_json::Value) {
         tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::json(&payload).unwrap())));
     }
 
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn entries_follow_the_tree_and_collisions_do_not_lose_any() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         let mut views = Views::default();
         views.put("set", rule(&["payload.team"], &["name"], false));
         views.put("bag", rule(&["payload.team", "payload.age"], &["name", "payload.age"], true));

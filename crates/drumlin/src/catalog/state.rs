@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Holds, Keep, Ledger, Node, Path, Pattern, Retention, Rule, Sessions, Tables, Totals, Tree, Trigger, Views,
+    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sessions, TableMap, Totals, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::Table;
@@ -56,7 +56,7 @@ pub struct State {
     /// Blocks kept for processes that do not write the log, and committed jobs.
     pub holds: Holds,
     /// Paths.
-    pub tree: Tree,
+    pub tree: NodeTree,
     /// Applies where no node sets a retention.
     pub default_retention: Option<Retention>,
     /// Dropped tables that can still be restored.
@@ -67,7 +67,7 @@ pub struct State {
     pub ledger: Ledger,
     /// Features that a reader of its tables must know.
     pub(super) uses: u64,
-    pub(super) tables: Tables,
+    pub(super) tables: TableMap,
     /// Where each table is in the tree; derived from it.
     pub(super) paths: OrdMap<TableId, Path>,
     pub(super) last_table: TableId,
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    pub(super) fn from_small_state(rest: SmallState, tree: Tree) -> Self {
+    pub(super) fn from_small_state(rest: SmallState, tree: NodeTree) -> Self {
         let SmallState { seq, time, entry, sessions, default_retention, last_table, triggers, declared } = rest;
         let own = Self { seq, time, entry, sessions, tree, default_retention, last_table, ..Self::default() };
         Self { triggers, declared, ..own }

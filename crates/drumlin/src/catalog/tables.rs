@@ -3,7 +3,7 @@
 //! A decoded table takes kilobytes, and a microsecond or more to decode; a table in a page some dozens of bytes. So a
 //! store opens without decoding tables, a million of them in about a second, and holds decoded those that have changed
 //! since its catalog snapshot, or that wait for something: rows in memory, or a vacuum that would change them. The next
-//! snapshot puts them back into pages: see [`Tables::packed_as`].
+//! snapshot puts them back into pages: see [`TableMap::packed_as`].
 //!
 //! Beside each page is what must be known of its tables without decoding them: how many there are, when a version
 //! expires, what waits. So an ordinary checkpoint costs what changed. What reads all tables (a purge, a verification, a
@@ -35,7 +35,7 @@ const RECENT_PAGES: usize = 4;
 
 /// All tables of a store. A value: a copy is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Tables {
+pub struct TableMap {
     /// Decoded tables, and `None` for those that a page still has but that are gone.
     open: OrdMap<TableId, Option<Arc<Table>>>,
     packed: Arc<Packed>,
@@ -77,7 +77,7 @@ impl Totals {
     }
 }
 
-impl Tables {
+impl TableMap {
     /// Tables that are all decoded.
     pub(super) fn of(tables: OrdMap<TableId, Arc<Table>>) -> Self {
         let mut totals = Totals::default();
@@ -488,7 +488,7 @@ mod tests {
     }
 
     /// The same tables in pages of a few each, as a catalog snapshot has them.
-    fn packed(tables: &Tables, page_bytes: usize) -> Tables {
+    fn packed(tables: &TableMap, page_bytes: usize) -> TableMap {
         let describe = |table: &Table| TableSummary {
             versions: table.versions.len() as u64,
             groups: table.groups.len() as u64,
@@ -497,11 +497,11 @@ mod tests {
         let mut writer = PageWriter::new(page_bytes, &describe);
         tables.write_range((None, None), false, &mut writer).unwrap();
         writer.cut();
-        Tables::of_pages(writer.take()).unwrap()
+        TableMap::of_pages(writer.take()).unwrap()
     }
 
     /// The tables that a comparison asks about.
-    fn asked(a: &Tables, b: &Tables) -> BTreeSet<u64> {
+    fn asked(a: &TableMap, b: &TableMap) -> BTreeSet<u64> {
         let mut asked = BTreeSet::new();
         let differs = |a: Option<&Table>, b: Option<&Table>| {
             assert!(asked.insert(a.or(b).unwrap().id.0), "a table is compared twice");
@@ -517,7 +517,7 @@ mod tests {
         for tables in [1, 2, 40, 1000] {
             let all: OrdMap<TableId, Arc<Table>> =
                 (0..tables).map(|id| (TableId(id), Arc::new(table(id, 1 + id % 3)))).collect();
-            let mut before = Tables::of(all);
+            let mut before = TableMap::of(all);
             for round in 0..30 {
                 if rng.bool() {
                     before = packed(&before, rng.usize(100..8000));

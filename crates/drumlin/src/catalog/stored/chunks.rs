@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, Tables};
+use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap};
 use crate::storage::names;
 use crate::table::{Instants, Past, Table};
 use pages::{PageChunk, write_pages};
@@ -208,8 +208,8 @@ impl Index {
             return Err(Error::corrupt(format!("table {id}: its record belongs to another table")));
         }
         state.tables = match self.pages.is_empty() {
-            true => Tables::of(tables),
-            false => Tables::of_pages(
+            true => TableMap::of(tables),
+            false => TableMap::of_pages(
                 self.pages.iter().zip(chunks).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
             )?,
         };

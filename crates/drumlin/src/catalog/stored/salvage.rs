@@ -10,7 +10,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::catalog::{Effect, Ledger, Path, Sessions, Snapshot, State, Tables, TransactionRecord};
+use crate::catalog::{Effect, Ledger, Path, Sessions, Snapshot, State, TableMap, TransactionRecord};
 use crate::table::{PinnedVersion, Table};
 
 /// Something that had to be left out, or put elsewhere, to make a state consistent.
@@ -50,7 +50,7 @@ impl State {
             }
         }
         let greatest = readable.get_max().map_or(TableId(0), |(id, _)| *id);
-        self.tables = Tables::of(readable);
+        self.tables = TableMap::of(readable);
         self.last_table = self.last_table.max(greatest);
         self.unlink_missing(&mut mended);
         let told: BTreeSet<TableId> = mended.iter().filter_map(Mended::table).collect();

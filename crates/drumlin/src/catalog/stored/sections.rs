@@ -9,7 +9,7 @@ use crate::base::{Error, Result, Seq, TableId};
 use crate::catalog::tree::map::Map;
 use crate::catalog::tree::nodes::{Branch, Extra, Name};
 use crate::catalog::tree::path::check_path;
-use crate::catalog::{Keep, Node, Payload, Retention, Tree};
+use crate::catalog::{Keep, Node, NodeTree, Payload, Retention};
 
 /// One node, borrowed from the bytes read.
 #[derive(Serialize, Deserialize)]
@@ -154,8 +154,8 @@ impl TreeBuilder {
 
     /// The tree of the nodes in the readable chunks, if others cannot be read: missing parents are created, bare, and
     /// nodes that would be empty are left out. Also returns what is wrong with chunks, by their positions.
-    pub fn scattered(chunks: &[Option<&[u8]>]) -> (Tree, Vec<(usize, String)>) {
-        let (mut nodes, mut lists, mut failures) = (Tree::default(), Vec::new(), Vec::new());
+    pub fn scattered(chunks: &[Option<&[u8]>]) -> (NodeTree, Vec<(usize, String)>) {
+        let (mut nodes, mut lists, mut failures) = (NodeTree::default(), Vec::new(), Vec::new());
         for (at, bytes) in chunks.iter().enumerate() {
             let Some(bytes) = bytes else { continue };
             if let Err(e) = Self::scatter(bytes, &mut nodes, &mut lists) {
@@ -176,7 +176,7 @@ impl TreeBuilder {
 
     fn scatter(
         mut bytes: &[u8],
-        nodes: &mut Tree,
+        nodes: &mut NodeTree,
         lists: &mut Vec<(String, Seq, u64)>,
     ) -> std::result::Result<(), String> {
         let mut path: Vec<u8> = Vec::new();
@@ -202,11 +202,11 @@ impl TreeBuilder {
     }
 
     /// The tree of everything that was added.
-    pub fn finish(mut self) -> std::result::Result<Tree, String> {
+    pub fn finish(mut self) -> std::result::Result<NodeTree, String> {
         while !self.open.is_empty() {
             self.close()?;
         }
-        Ok(Tree::of(Map::from_sorted(self.top.into_iter()), self.len))
+        Ok(NodeTree::of(Map::from_sorted(self.top.into_iter()), self.len))
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_tree_comes_back_as_it_was_and_damage_is_noticed() {
         let mut rng = fastrand::Rng::with_seed(11);
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for n in 0..3000 {
             let path = (0..rng.usize(1..5)).map(|_| format!("n{}", rng.u8(..12))).collect::<Vec<_>>().join("/");
             if rng.u8(..4) == 0 {
@@ -246,13 +246,13 @@ mod tests {
         }
     }
 
-    fn write(tree: &Tree) -> Vec<u8> {
+    fn write(tree: &NodeTree) -> Vec<u8> {
         let (mut writer, mut bytes) = (NodeWriter::default(), Vec::new());
         tree.each(|path, node| writer.write(path, node, &mut bytes).unwrap());
         bytes
     }
 
-    fn read(bytes: &[u8]) -> std::result::Result<Tree, String> {
+    fn read(bytes: &[u8]) -> std::result::Result<NodeTree, String> {
         let mut builder = TreeBuilder::default();
         builder.read(bytes)?;
         builder.finish()
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_walk_begins_where_it_is_told() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for path in ["a/b/c", "a/b-x", "a-b", "a/b/d/e", "b"] {
             tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::from(1))));
         }

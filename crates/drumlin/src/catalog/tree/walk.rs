@@ -3,7 +3,7 @@
 use super::map::{Iter, Map};
 use super::nodes::{Name, child};
 use crate::catalog::patterns::pattern::{Part, PartPositions};
-use crate::catalog::{Node, Path, Pattern, Tree};
+use crate::catalog::{Node, NodeTree, Path, Pattern};
 
 /// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob as
 /// much as there are names with its prefix.
@@ -82,7 +82,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-impl Tree {
+impl NodeTree {
     /// Walks the nodes that match `pattern`, in path order.
     pub fn walk<'a>(&'a self, pattern: &'a Pattern) -> Walker<'a> {
         let positions = pattern.start();
@@ -112,7 +112,7 @@ impl Tree {
 
     /// Calls `found` for each node that differs between the two or has something below it that does, in path order,
     /// with what it is in `self` and in `other`. Costs as much as differs.
-    pub fn diff<'a>(&'a self, other: &'a Tree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
+    pub fn diff<'a>(&'a self, other: &'a NodeTree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
         diff_below(&mut String::new(), self.top(), other.top(), &mut found);
     }
 }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn matching_visits_only_what_can_match() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for n in 0..2000 {
             let payload = crate::catalog::Payload::from(1);
             tree.edit(&format!("a/n{n:04}/x/y"), Seq(1), |node| node.set_payload(Some(payload)));

@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{State, Tables};
+use crate::catalog::{State, TableMap};
 use crate::table::{Instants, Past, Table};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -128,7 +128,7 @@ impl Index {
                 }
             }
         }
-        state.tables = Tables::of(tables);
+        state.tables = TableMap::of(tables);
         (state, lost)
     }
 
