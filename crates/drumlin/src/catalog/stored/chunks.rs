@@ -29,7 +29,7 @@ use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap};
 use crate::storage::names;
-use crate::table::{Instants, Past, Table};
+use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
 
 /// The maximum number of objects over which one snapshot's chunks are spread.
@@ -189,7 +189,7 @@ impl Index {
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
         state.uses = self.uses;
-        let mut tables: OrdMap<TableId, Arc<Table>> = read_map(chunks.by_ref().take(self.tables.len()))?;
+        let mut tables: OrdMap<TableId, Arc<TableState>> = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
         state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
@@ -243,7 +243,11 @@ impl Index {
 }
 
 /// The table to which `what` belongs.
-fn table_of<'a>(tables: &'a mut OrdMap<TableId, Arc<Table>>, id: TableId, what: &str) -> Result<&'a mut Table> {
+fn table_of<'a>(
+    tables: &'a mut OrdMap<TableId, Arc<TableState>>,
+    id: TableId,
+    what: &str,
+) -> Result<&'a mut TableState> {
     let table = tables.get_mut(&id);
     let table =
         table.ok_or_else(|| Error::corrupt(format!("table {id}: the catalog has {what} of it, but not the table")))?;

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::table::{Instants, Past, Table};
+use crate::table::{Instants, Past, TableState};
 
 /// What is known of a table without decoding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl Page {
 
 impl Page {
     /// All of its tables.
-    pub fn tables(&self) -> Result<Vec<Arc<Table>>> {
+    pub fn tables(&self) -> Result<Vec<Arc<TableState>>> {
         let unpacked = self.unpack()?;
         unpacked.tables.iter().map(|packed| unpacked.table(packed)).collect()
     }
@@ -131,9 +131,10 @@ impl Page {
 
 impl Unpacked {
     /// A table of this page.
-    pub fn table(&self, packed: &PageTable) -> Result<Arc<Table>> {
+    pub fn table(&self, packed: &PageTable) -> Result<Arc<TableState>> {
         let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("table {}: {what}", packed.id));
-        let record = postcard::take_from_bytes::<(Table, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
+        let record =
+            postcard::take_from_bytes::<(TableState, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
         let ((mut table, instants, past), rest) = record.map_err(|e| bad(&e))?;
         if table.id != packed.id || !rest.is_empty() {
             return Err(bad(&"its record belongs to another table, or is too long"));
@@ -151,7 +152,7 @@ impl Unpacked {
         Ok(Arc::new(table))
     }
 
-    pub fn find(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+    pub fn find(&self, id: TableId) -> Result<Option<Arc<TableState>>> {
         let at = self.tables.binary_search_by_key(&id, |packed| packed.id).ok();
         at.map(|at| self.table(&self.tables[at])).transpose()
     }
@@ -229,7 +230,7 @@ pub struct PageWriter<'a> {
     /// A page is closed once it holds this many bytes.
     page_bytes: usize,
     /// What is to be said of a table.
-    describe: &'a dyn Fn(&Table) -> TableSummary,
+    describe: &'a dyn Fn(&TableState) -> TableSummary,
     entries: Vec<(TableId, u64, TableSummary)>,
     figures: Figures,
     records: Vec<u8>,
@@ -237,13 +238,13 @@ pub struct PageWriter<'a> {
 }
 
 impl<'a> PageWriter<'a> {
-    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&Table) -> TableSummary) -> Self {
+    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&TableState) -> TableSummary) -> Self {
         let (entries, records, done) = Default::default();
         Self { page_bytes, describe, entries, figures: Figures::default(), records, done }
     }
 
     /// Adds a table.
-    pub fn add(&mut self, table: &Arc<Table>) -> Result<()> {
+    pub fn add(&mut self, table: &Arc<TableState>) -> Result<()> {
         self.make_room();
         let before = self.records.len();
         let record = (&**table, &*table.instants, Past::of(table));

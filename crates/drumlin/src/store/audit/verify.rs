@@ -12,7 +12,7 @@ use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
 use crate::store::Store;
 use crate::store::parts::recover;
-use crate::table::{History, RowGroup, Table, check_group, read_history};
+use crate::table::{History, RowGroup, TableState, check_group, read_history};
 
 /// What to verify.
 #[derive(Clone, Default)]
@@ -75,7 +75,7 @@ impl StoredPart {
     }
 
     /// How many rows and columns it should have.
-    fn shape(&self, table: &Table) -> (u32, usize) {
+    fn shape(&self, table: &TableState) -> (u32, usize) {
         let columns = |schema: u32| table.schemas[schema as usize].0.fields().len();
         match self {
             StoredPart::Group(group, layer) => {
@@ -97,7 +97,7 @@ impl StoredPart {
     }
 
     /// Decodes it; returns what is wrong.
-    fn check(&self, reader: &BlockReader, pool: &Pool, table: &Table) -> Result<Vec<String>> {
+    fn check(&self, reader: &BlockReader, pool: &Pool, table: &TableState) -> Result<Vec<String>> {
         match self {
             StoredPart::Group(group, layer) => check_group(reader, table, group, *layer),
             // The whole history at once.
@@ -116,7 +116,7 @@ enum Verified {
 }
 
 /// What a table has in blocks: each layer of its row groups, and its histories.
-fn stored_of(table: &Table) -> impl Iterator<Item = StoredPart> {
+fn stored_of(table: &TableState) -> impl Iterator<Item = StoredPart> {
     let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
     let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| StoredPart::Group(group, layer));
     let of = |history: &History| (0..history.groups.len()).zip(std::iter::repeat(history.clone()));
@@ -221,7 +221,7 @@ impl Store {
     }
 
     /// Reads and checks one row group.
-    fn verify_stored(&self, place: &str, table: &Table, stored: &StoredPart, deep: bool) -> Result<Verified> {
+    fn verify_stored(&self, place: &str, table: &TableState, stored: &StoredPart, deep: bool) -> Result<Verified> {
         let fault = |error: String| stored.fault(place, error);
         let (rows, columns) = stored.shape(table);
         let faults = match self.reader().verify(stored.address()) {

@@ -24,7 +24,7 @@ use crate::store::write::by_key::{ByKey, dedup_keys};
 use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, Table, TableChange, TableUpdate,
+    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, TableChange, TableState, TableUpdate,
     VersionKind, changed_rows, check_new_values, encode_group, replace_group, sorted_batches,
 };
 
@@ -34,7 +34,7 @@ const APART_SHARE: u64 = 8;
 
 /// What happens to the rows of a table in one version.
 pub(in crate::store) struct RowChanges<'a> {
-    pub table: &'a Table,
+    pub table: &'a TableState,
     /// The newest version.
     pub version: Version,
     pub kind: VersionKind,
@@ -212,7 +212,7 @@ impl RowChanges<'_> {
 /// Encodes rows of the table's schema, in the order of the table. `AlreadyExists` if two have the same key.
 fn encode_rows(
     store: &Store,
-    table: &Table,
+    table: &TableState,
     batches: Vec<RecordBatch>,
     options: &UpdateOptions,
     writer: &mut BlockWriter,

@@ -12,7 +12,9 @@ use crate::segment::join_batches;
 use crate::store::read::resolve::{newest, table_at};
 use crate::store::write::by_key::refuse;
 use crate::store::{Frame, Store, UpdateOptions, VersionInfo};
-use crate::table::{BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, Table, VersionKind, batch_bytes};
+use crate::table::{
+    BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, TableState, VersionKind, batch_bytes,
+};
 
 /// What a merge did.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +121,7 @@ impl Store {
     fn refuse_present_rows(
         &self,
         state: &State,
-        table: &Table,
+        table: &TableState,
         path: &Path,
         inserted: &RecordBatch,
         deleted: &[Matches],

@@ -12,7 +12,7 @@ use crate::store::commit::prepare::retry_conflicts;
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
 use crate::store::{Place, Store};
-use crate::table::{Since, Table, refuse_matching};
+use crate::table::{Since, TableState, refuse_matching};
 
 /// What is copied or moved: a node with all below it, or the tables that a pattern matches.
 #[derive(Clone)]
@@ -241,7 +241,7 @@ impl Store {
     fn test_restored(&self, state: &State, effects: &[Effect]) -> Result<()> {
         for (from, version, schema) in restored_in(effects) {
             let table = state.get(from)?;
-            for (what, filter) in Table::forbidden(table.schema_of(version)?, schema)? {
+            for (what, filter) in TableState::forbidden(table.schema_of(version)?, schema)? {
                 let read_point = numbered(state, version);
                 refuse_matching(
                     self.reader(),

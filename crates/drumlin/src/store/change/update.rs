@@ -9,7 +9,7 @@ use crate::catalog::{Path, State};
 use crate::filter::Filter;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
-use crate::table::{Assignment, Assignments, Matches, RowGroup, Table, VersionKind, matching_rows};
+use crate::table::{Assignment, Assignments, Matches, RowGroup, TableState, VersionKind, matching_rows};
 
 /// What an update did.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +69,7 @@ impl Store {
 }
 
 /// All that a version sees.
-pub(in crate::store) fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
+pub(in crate::store) fn all_rows(table: &TableState, version: Version) -> Vec<Matches> {
     let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
     let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
     matches.filter(|matches| !matches.rows.is_empty()).collect()

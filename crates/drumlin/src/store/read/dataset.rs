@@ -107,7 +107,7 @@ impl Member {
 fn found(
     store: &Store,
     path: &str,
-    table: Result<Arc<crate::table::Table>>,
+    table: Result<Arc<crate::table::TableState>>,
     point: &ViewPoint,
     state: &Arc<State>,
     pin: &Arc<Pin>,

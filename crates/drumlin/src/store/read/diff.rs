@@ -231,7 +231,7 @@ impl Diff {
 
     fn compare(&self, since: Version, until: Version) -> Result<PairDiff> {
         let [gone, new] = difference(&self.view.table, since, until, &self.read)?;
-        let side = |table: crate::table::Table, version: Version| {
+        let side = |table: crate::table::TableState, version: Version| {
             let read_point = ReadPoint { version, since: false, seq: self.view.read_point.seq };
             let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };
             let options = ScanOptions {

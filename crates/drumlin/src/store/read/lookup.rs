@@ -123,7 +123,7 @@ pub(in crate::store) struct FoundTable(Arc<Mutex<Option<CachedTable>>>);
 #[derive(Debug)]
 struct CachedTable {
     state: Weak<State>,
-    table: Weak<table::Table>,
+    table: Weak<table::TableState>,
     codec: Weak<TableCodec>,
     path: Path,
 }

@@ -25,7 +25,7 @@ use crate::store::commit::blocks::add_blocks;
 use crate::store::parts::recover::Catalog;
 use crate::store::parts::{Maintenance, NamedWindow, recover};
 use crate::table::{
-    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
+    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, TableState, Window, remap,
 };
 
 /// A checkpoint that takes this long is worth a warning.
@@ -357,7 +357,7 @@ fn changes(
         });
         let inputs = adjacent(groups, &window.inputs);
         // A schema's place may have been given to another since.
-        let schema_of = |table: Option<Arc<Table>>| table?.schemas.get(window.schema as usize).cloned();
+        let schema_of = |table: Option<Arc<TableState>>| table?.schemas.get(window.schema as usize).cloned();
         let Some(inputs) = inputs.filter(|_| schema_of(table) == schema_of(then)) else {
             outcome.windows_void += 1;
             continue;

@@ -20,7 +20,7 @@ use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Store, WriteOptions};
-use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, Table, TableCodec, batch_bytes};
+use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, TableCodec, TableState, batch_bytes};
 
 /// What rows of a frame must be to be brought into a table.
 #[derive(Default)]
@@ -220,7 +220,7 @@ impl SmallWrite {
         Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
     }
 
-    fn effect(&self, table: &Table) -> Effect {
+    fn effect(&self, table: &TableState) -> Effect {
         Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
     }
 }

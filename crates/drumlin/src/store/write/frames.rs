@@ -23,8 +23,8 @@ use crate::store::parts::{Pin, Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::table::{
-    Conform, Kill, NewGroup, SchemaMode, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
-    batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
+    Conform, Kill, NewGroup, SchemaMode, Schemes, StoredSchema, TableChange, TableCodec, TableSpec, TableState,
+    VersionKind, batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
 };
 
 /// What happens to a call if one of its tables cannot be written.
@@ -341,7 +341,7 @@ impl Encoder<'_> {
     /// Encodes rows of a table with a key.
     fn encode_keyed(
         &self,
-        table: &Table,
+        table: &TableState,
         kind: VersionKind,
         target: TableFrame<'_>,
         writer: &mut BlockWriter,

@@ -24,8 +24,8 @@ use crate::store::parts::Proposal;
 use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Store, WriteOptions};
 use crate::table::{
-    Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table,
-    TableChange, TableCodec, VersionKind, batch_bytes, in_pieces,
+    Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema,
+    TableChange, TableCodec, TableState, VersionKind, batch_bytes, in_pieces,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -126,7 +126,7 @@ impl Store {
         &self,
         what: ByKey,
         state: &State,
-        table: &Table,
+        table: &TableState,
         codec: &TableCodec,
         path: &Path,
         encoded: &Encoded,

@@ -224,7 +224,7 @@ impl Store {
     fn refuse_left(
         &self,
         state: &State,
-        table: &table::Table,
+        table: &table::TableState,
         keys: &Keys,
         found: &FoundRows,
         path: &Path,

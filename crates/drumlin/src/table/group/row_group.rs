@@ -224,7 +224,7 @@ impl RowGroup {
         self.runs.iter().any(|run| run.born <= v && v < run.died)
     }
 
-    /// The rows that version `v` sees, if this record serves `v` at all: see [`crate::table::Table::visible`].
+    /// The rows that version `v` sees, if this record serves `v` at all: see [`crate::table::TableState::visible`].
     pub fn visible(&self, v: Version) -> Rows {
         let sees = |run: &Run| run.born <= v && v < run.died;
         if !self.is_in(v) {

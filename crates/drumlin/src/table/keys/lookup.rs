@@ -28,7 +28,7 @@ use crate::segment::interleave;
 use crate::table::memory::overlay::{MemtableHit, Overlay};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{find, into_type};
-use crate::table::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use crate::table::{Matches, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// What the keys of a row group take in the cache, about.
 const KEYS_BYTES: u64 = 1 << 20;
@@ -60,7 +60,7 @@ pub struct Searcher<'a> {
     /// Searches them in parallel.
     pub pool: &'a Pool,
     /// The table.
-    pub table: &'a Table,
+    pub table: &'a TableState,
     /// Which of its rows are visible.
     pub read_point: ReadPoint,
     /// How its keys are encoded.

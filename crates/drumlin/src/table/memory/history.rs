@@ -21,7 +21,7 @@ use crate::block::{Address, BlockReader};
 use crate::memtable::{Keys, Memtable, Record, RowBytes};
 use crate::segment::{Form, decode, interleave, take_batch};
 use crate::table::state::instants::History;
-use crate::table::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
+use crate::table::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, TableCodec, TableState};
 
 /// The kind of a row that is written out.
 pub(in crate::table) const ROW: u8 = 0;
@@ -121,7 +121,7 @@ pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Ite
 }
 
 /// Reads a history back into a memtable, whose commits are numbered from 1 by their times.
-pub fn read_history(reader: &BlockReader, pool: &Pool, table: &Table, history: &History) -> Result<Arc<MemRows>> {
+pub fn read_history(reader: &BlockReader, pool: &Pool, table: &TableState, history: &History) -> Result<Arc<MemRows>> {
     let Some((first, _)) = history.groups.first() else { return Err(Error::corrupt("a history has no rows")) };
     reader.derived(first, || {
         if !table.spec.keyed {
@@ -161,7 +161,7 @@ pub(in crate::table) fn decode_group(
 fn into_memory(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     history: &History,
     codec: Arc<TableCodec>,
     batches: &[RecordBatch],
@@ -211,7 +211,7 @@ fn into_memory(
 fn with_rows_of_version(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     history: &History,
     codec: &TableCodec,
     rows: RecordBatch,

@@ -11,7 +11,7 @@ use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::{Rows, Table, TableCodec};
+use crate::table::{Rows, TableCodec, TableState};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(in crate::table) enum MemtableHit {
 
 impl Overlay {
     /// What is visible of `table`; `None` if row groups hold all of it.
-    pub fn new(table: &Table, read_point: ReadPoint) -> Option<Self> {
+    pub fn new(table: &TableState, read_point: ReadPoint) -> Option<Self> {
         let mut sources = Vec::new();
         for part in table.parts.iter().rev() {
             let seen = if part.frozen { part.version <= read_point.version } else { read_point.since };

@@ -16,7 +16,7 @@ use crate::table::schema::arrays::into_type;
 use crate::table::schema::column::repeated;
 use crate::table::schema::conform::as_read;
 use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
-use crate::table::{RowGroup, StoredSchema, Table};
+use crate::table::{RowGroup, StoredSchema, TableState};
 
 /// A row group is patched if of its bytes afterwards no more than one in as many is not read.
 const PATCH_DEAD_SHARE: u64 = 2;
@@ -64,7 +64,7 @@ enum ColumnSource<'a> {
 impl<'a> GroupReader<'a> {
     /// Reads the directory of a row group of `table`, to be read as `version` calls its columns. `Corrupt` if it is not that of
     /// this row group.
-    pub fn open(blocks: &'a BlockReader, table: &'a Table, version: Version, group: &'a RowGroup) -> Result<Self> {
+    pub fn open(blocks: &'a BlockReader, table: &'a TableState, version: Version, group: &'a RowGroup) -> Result<Self> {
         Self::with_schemas(blocks, &table.schemas, table.schema_of(version)?, group)
     }
 

@@ -14,7 +14,7 @@ use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::Form;
 use crate::table::memory::overlay::Overlay;
-use crate::table::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use crate::table::{GroupId, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// The rows among `rows` of a row group for which `filter` is true.
 pub(in crate::table) fn matching(
@@ -98,7 +98,7 @@ pub struct FoundRows {
 pub fn matching_rows(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     filter: &Filter,
     cancel: &Cancel,
@@ -116,7 +116,7 @@ pub fn matching_rows(
 pub(in crate::table) fn search(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     cancel: &Cancel,
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,

@@ -11,7 +11,7 @@ use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
 use crate::catalog::{State, TableMap};
-use crate::table::{Instants, Past, Table};
+use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
 
@@ -87,7 +87,7 @@ impl Index {
         }
         let mut state = State::from_small_state(self.rest.clone(), tree);
         let id = |id: &TableId| id.to_string();
-        let mut tables: OrdMap<TableId, Arc<Table>> =
+        let mut tables: OrdMap<TableId, Arc<TableState>> =
             read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
         state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);
         state.snapshots = read_some("snapshots", &self.snapshots, take(self.snapshots.len()), &mut lost, String::clone);
