@@ -1,7 +1,8 @@
 //! Tables: row groups that are visible over intervals of versions; reading, writing and rewriting them. Never commits.
 //!
-//! [`TableState`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of
-//! versions, without I/O. Operations with I/O (scan, encode, rewrite) read a `TableState` and return what a commit needs.
+//! [`TableState`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal
+//! of versions, without I/O. Operations with I/O (scan, encode, rewrite) read a `TableState` and return what a commit
+//! needs.
 //!
 //! What explains which subject: versions as intervals *row_group.rs*; what a reader sees *view.rs* and, with rows in
 //! memory, *part.rs*; reading *scan.rs*; vacuum *plan.rs* and *rewrite.rs*; sort order *order.rs*; updates *patch.rs*;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! u32 LE: bytes of the rest before it was compressed | an LZ4 block:
-//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (Table, Instants, Option<Past>)
+//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (TableState, Instants, Option<Past>)
 //! ```
 
 use std::cmp::Ordering;

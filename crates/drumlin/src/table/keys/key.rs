@@ -98,7 +98,8 @@ impl KeyCodec {
 
     /// Whether every key is one word.
     pub(in crate::table) fn is_word(&self) -> bool {
-        matches!(self.columns.as_slice(), [only] if matches!(only.cell, KeyEncoding::Bool | KeyEncoding::Signed | KeyEncoding::Unsigned))
+        use KeyEncoding::{Bool, Signed, Unsigned};
+        matches!(self.columns.as_slice(), [only] if matches!(only.cell, Bool | Signed | Unsigned))
     }
 
     /// The keys of rows, given their key columns. `InvalidArgument` if one is null or longer than [`KEY_BYTES_MAX`].

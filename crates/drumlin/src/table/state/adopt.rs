@@ -1,7 +1,8 @@
 //! Tables of another store, taken over as they are there: with all their versions, or one.
 //!
 //! The records are taken over as a catalog snapshot would have them, with row groups where they are now. The table
-//! remembers what it was made as ([`CopyOrigin`]), so a copy that is done again passes over what nobody has changed since.
+//! remembers what it was made as ([`CopyOrigin`]), so a copy that is done again passes over what nobody has changed
+//! since.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
