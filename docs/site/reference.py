@@ -22,16 +22,16 @@ import drumlin
 PACKAGE = Path(drumlin.__file__).parent
 FOLDER = "reference/python"
 
-_NOUNS = """The package is by noun: `drumlin.open` gives a store, which has all others.
+_NOUNS = """The package is organised by nouns: `drumlin.open` returns a store, which leads to all others.
 
 | noun | what it has |
 |---|---|
 | [`Store`](store.md) | reading and writing by path, many tables at once; snapshots, maintenance, transactions |
 | [`Table`](table.md) | `store.table(path)`: everything about one table |
-| [`Tree`](tree.md) | `store.tree`: nodes and what they carry, projections, triggers |
+| [`Tree`](tree.md) | `store.tree`: nodes and their payloads, projections, triggers |
 | [`Transaction`](transaction.md) | `store.transaction()`: the same nouns, committed together |
 | [`Dataset`](dataset.md) | `store.scan(pattern)`: many tables as one, for engines and groups |
-| [`Result`](results.md) | `store.read(path)`: rows, to be had as Arrow, pandas, Polars or NumPy |
+| [`Result`](results.md) | `store.read(path)`: rows as Arrow, pandas, Polars or NumPy |
 """
 _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
@@ -40,7 +40,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "store": ("Store", "", ["Store", "Retention"]),
     "table": (
         "Table",
-        "In a transaction, what makes a version returns None, since versions are numbered at its commit.",
+        "In a transaction, calls that make a version return None, since versions are numbered at its commit.",
         ["Table", "Merge", "Constraints"],
     ),
     "tree": ("Tree", "", ["Tree", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"]),
@@ -49,18 +49,18 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "results": ("Results", "What reads and look-ups return.", ["Result", "Results", "Lookup", "Batch", "Mask", "Diff"]),
     "jobs": (
         "Jobs",
-        "Reading and writing by many processes.",
+        "Reading and writing with many processes.",
         ["Split", "Splits", "Ticket", "Token", "StagedReport"],
     ),
     "history": (
         "Versions, changes and feeds",
-        "What is known of versions and snapshots, and what a store tells of its changes.",
+        "Versions and snapshots, and the changes of a store as they are reported.",
         ["Version", "Snapshot", "TrashItem", "ChangeFeed", "Commit", "Event", "TriggerFailure", *_PROJECTIONS],
     ),
     "errors": ("Exceptions", "What to do about each: [Errors](../errors.md).", []),
     "expressions": (
         "Expressions and types",
-        "Filters as Python expressions, and names for what arguments may be.",
+        "Filters as Python expressions, and names for the types of arguments.",
         ["col", "Expr", "P", "AsOf", "FrameLike", "SchemaLike", "RowsLike", "KeysLike", "Progress", "Schema", "tree"],
     ),
     "reports": ("Reports and plans", "What calls that change and maintain a store return.", ["*"]),
@@ -76,6 +76,7 @@ MODULES = {
 SHARED = {"Transaction": "Store"}
 
 _SHORT = {
+    "_np.": "numpy.",
     "_pa.": "pyarrow.",
     "_pd.": "pandas.",
     "_pl.": "polars.",
@@ -322,7 +323,7 @@ class Writer:
             if only_values or member in shared or isinstance(declared, ast.AnnAssign):
                 continue
             if not hasattr(public, member):
-                raise SystemExit(f"reference: {name}.{member} is declared, but {name} has it not")
+                raise SystemExit(f"reference: {name}.{member} is declared, but {name} does not have it")
             yield from self.member(name, member, declared, links)
         declared_names = set(members)
         if missing := {m for m in vars(public) if not m.startswith("_")} - declared_names:

@@ -1,7 +1,7 @@
 """Drumlin: an embedded, versioned table store.
 
-Tables and payloads live on a tree of paths; a commit is atomic over any number of them; every past version of a table
-can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on its nodes.
+Tables and payloads are kept in a tree of paths. A commit is atomic over any number of them, and every past version of a
+table can be read. :mod:`drumlin.tree` has patterns over the tree, and conditions on its nodes.
 
 >>> import drumlin
 >>> store = drumlin.open("memory://")

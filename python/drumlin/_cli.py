@@ -7,13 +7,13 @@ from drumlin import _drumlin
 
 
 def main() -> int:
-    """Runs the command line of this process; returns its exit code."""
+    """Runs the command line of this process. Returns its exit code."""
     if sys.argv[1:2] == ["migrate"]:
-        # It needs packages of Python, so it is not part of the compiled command line, which only lists it.
+        # It needs Python packages, so it is not part of the compiled command line, which only lists it.
         from drumlin.migrate import command
 
         return command.main(sys.argv[2:])
-    # As in any command, Ctrl-C ends it at once, unless it says that it listens.
+    # As in other commands, Ctrl-C ends it at once, except where a command handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _drumlin.main(["drumlin", *sys.argv[1:]])
 

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Error(Exception):
-    """The base of all errors of a store."""
+    """The base class of all errors of a store."""
 
     __module__ = "drumlin"
 
@@ -35,49 +35,49 @@ class NotFound(Error, LookupError):
 
 
 class AlreadyExists(Error):
-    """Something is in the way of what was to be made."""
+    """A key, table, node, job or store that the call would create exists already. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class InvalidArgument(Error, ValueError):
-    """The call cannot be right whatever the store holds. Nothing was changed."""
+    """The call is wrong, whatever the store holds. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class SchemaMismatch(Error, ValueError):
-    """The data's schema does not fit the table's. Nothing was changed."""
+    """The data does not fit the table's columns or constraints. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class ConditionFailed(Error):
-    """What was asked to hold before the operation does not. Nothing was changed."""
+    """A condition of the operation does not hold. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class Conflict(Error):
-    """Another commit changed what this one is based on: run it again."""
+    """Another commit changed what this one is based on. Run it again."""
 
     __module__ = "drumlin"
 
 
 class Unavailable(Error):
-    """Storage did not do it: disk full, no permission, I/O error. Nothing was applied."""
+    """Storage could not do it: disk full, no permission, I/O error, too many requests. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class InDoubt(Error):
-    """The commit was asked for and it is not yet known whether it was applied; the message carries its id."""
+    """There was no answer, so the commit may or may not have been done; the message has its id."""
 
     __module__ = "drumlin"
 
 
 class Corrupt(Error):
-    """Bytes read are not the bytes written. The message names object and offset."""
+    """The bytes that were read are not those that were written. The message names the object and offset."""
 
     __module__ = "drumlin"
 
@@ -89,31 +89,31 @@ class Locked(Error):
 
 
 class SnapshotExpired(Error):
-    """The version read from is gone."""
+    """The version being read is gone, or the log no longer has the commits that a feed would show."""
 
     __module__ = "drumlin"
 
 
 class Unsupported(Error):
-    """The store was made by a newer format, or asks for a feature that this build does not know."""
+    """The store has a newer format, or needs a feature that this build or the bucket does not have."""
 
     __module__ = "drumlin"
 
 
 class Closed(Error):
-    """The store was closed, or belongs to the process that this one was forked from: open it again."""
+    """The store was closed, or belongs to the process from which this one was forked. Open it again."""
 
     __module__ = "drumlin"
 
 
 class Internal(Error):
-    """A bug in Drumlin, to be reported; what the call was to change was not changed."""
+    """A bug in Drumlin; please report it. Nothing was changed."""
 
     __module__ = "drumlin"
 
 
 class Abort(Error):
-    """Raised to leave a transaction without a commit; it passes on ``value``, whatever that is.
+    """Raised to leave a transaction without a commit; ``value`` is any value for the caller.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")

@@ -1,4 +1,4 @@
-"""Packages that are there or not. None of them is imported before it is needed."""
+"""Optional packages. None of them is imported before it is needed."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def need(module: str, why: str, extra: str) -> Any:
-    """The module called ``module``; an error that says what to install if it is not there."""
+    """The module ``module``; if it is not installed, an error that says what to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -24,8 +24,8 @@ def have(module: str) -> bool:
 
 
 def loaded(module: str) -> ModuleType | None:
-    """The module called ``module`` if it has been imported: otherwise no object can be of its classes. One that another
-    thread is importing does not have its classes yet."""
+    """The module ``module`` if it has been imported; otherwise None, and no object can be of its classes. A module that
+    another thread is importing does not have its classes yet, and counts as not imported."""
     found = sys.modules.get(module)
     if found is None or getattr(getattr(found, "__spec__", None), "_initializing", False):
         return None

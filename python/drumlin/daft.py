@@ -35,11 +35,11 @@ def read(
     split_bytes: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "_daft.DataFrame":
-    """The table at ``path``, or all tables that a pattern matches, as a Daft DataFrame of this instant; what an
-    execution reads stays until the frame is gone, and one that begins after its versions are gone raises
-    :class:`SnapshotExpired`. Columns, limits and filters are pushed down, except filters on floats; Daft's own filter
-    is applied to what is read. Each task reads a split of about ``split_bytes`` (default 128 MiB, encoded). For
-    ``store`` and ``storage_options`` see :func:`drumlin.ray.read`."""
+    """Reads the table at ``path``, or all tables that match a pattern, as a Daft DataFrame, as of this instant. What an
+    execution reads is kept until the frame is gone; an execution that begins after its versions are gone raises
+    :class:`SnapshotExpired`. Columns, limits and filters are pushed down, except filters on floats; Daft applies its
+    own filter to what is read. Each task reads a split of about ``split_bytes`` (default 128 MiB, encoded). For
+    ``store`` and ``storage_options``, see :func:`drumlin.ray.read`."""
     need("daft", "drumlin.daft", "daft")
     from drumlin._clusters.daft_source import DrumlinSource
 
@@ -60,8 +60,8 @@ def write(
     metadata: Any = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> StagedReport:
-    """Writes a Daft DataFrame to the table at ``path``, in one commit, or not at all. Rows come in the order in which
-    Daft's tasks are done. For the arguments see :func:`drumlin.ray.write`."""
+    """Writes a Daft DataFrame to the table at ``path``, in one commit, or not at all. Rows are in the order in which
+    Daft's tasks finish. For the arguments, see :func:`drumlin.ray.write`."""
     need("daft", "drumlin.daft", "daft")
     from drumlin._clusters.daft_source import DrumlinSink
 

@@ -31,16 +31,16 @@ __all__ = ["read", "write"]
 
 
 class _Read:
-    """Reads a split, on a worker. In the driver it holds the lease."""
+    """Reads a split on a worker. In the driver, it holds the lease."""
 
-    #: How Dask names the task.
+    #: Dask's name for the task.
     __name__ = "read-drumlin"
 
     def __init__(self, options: Mapping[str, str], index: str | None, kept: list[str], splits: Splits | None) -> None:
         self._options, self._index, self._kept, self._splits = dict(options), index, kept, splits
 
     def __call__(self, split: Split, columns: list[str] | None = None) -> Any:
-        # Columns that make the index are read whatever is asked for.
+        # The columns of the index are always read.
         wanted = None if columns is None else [*self._kept, *(name for name in columns if name not in self._kept)]
         frame = _indexed(split.to_pandas(columns=wanted, storage_options=self._options), self._index)
         return frame if columns is None else frame[columns]
@@ -64,11 +64,11 @@ def read(
     split_bytes: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "_dd.DataFrame":
-    """The table at ``path``, or all tables that a pattern matches, as a Dask DataFrame with one partition a split of
-    about ``split_bytes`` (default 128 MiB, encoded); what it shows stays as long as it lives. Columns that Dask selects
-    are pushed down; filters are not, by Dask: give ``where``.
+    """Reads the table at ``path``, or all tables that match a pattern, as a Dask DataFrame with one partition for each
+    split of about ``split_bytes`` (default 128 MiB, encoded); what it shows is kept as long as it lives. Columns that
+    Dask selects are pushed down. Dask does not push filters down: give ``where``.
 
-    ``index`` is the column that a table is sorted by: it becomes the index, with known divisions where statistics tell
+    ``index`` is the column by which a table is sorted. It becomes the index, with known divisions if statistics provide
     them (no nulls, no rows in memory, no value in two partitions).
     """
     frames = need("dask.dataframe", "drumlin.dask", "dask")
@@ -95,14 +95,14 @@ def read(
 
 
 def _indexed(frame: Any, index: str | None) -> Any:
-    """A frame with the column ``index`` as its index, which it may be already."""
+    """The frame with the column ``index`` as its index, which it may already be."""
     if index is None or list(frame.index.names) == [index]:
         return frame
     return (frame if index in frame.columns else frame.reset_index()).set_index(index)
 
 
 def _divisions(splits: Splits, dataset: Any, index: str) -> tuple[Any, ...] | None:
-    """The least value of each partition, and the greatest of the last; None if they are not known."""
+    """The smallest value of each partition, and the largest of the last; None if they are not known."""
     pa = need("pyarrow", "drumlin.dask", "pyarrow")
     [*paths] = dataset.paths
     if len(paths) != 1 or dataset._store.tables().table(paths[0]).order()[0] not in ([index], (index,)):
@@ -142,8 +142,8 @@ def write(
     compute: Mapping[str, Any] | None = None,
 ) -> StagedReport:
     """Writes a Dask DataFrame to the table at ``path``: each partition is staged by a task, and one commit at the end
-    makes all of them part of the table, in order, or none. Indexes are not written: reset them first. ``compute`` are
-    the arguments of ``dask.compute``, for instance the scheduler. For ``job`` see :func:`drumlin.ray.write`.
+    makes all of them part of the table, in order, or none. Indexes are not written: reset them first. ``compute`` has
+    arguments for ``dask.compute``, such as the scheduler. For ``job``, see :func:`drumlin.ray.write`.
     """
     dask = need("dask", "drumlin.dask", "dask")
     pa = need("pyarrow", "drumlin.dask", "pyarrow")
@@ -171,7 +171,7 @@ def write(
 
 
 def _plain(frame: Any) -> Any:
-    """A frame without its index."""
+    """The frame without its index."""
     return frame.reset_index(drop=True)
 
 

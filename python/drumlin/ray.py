@@ -36,15 +36,15 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> "_data.Dataset":
-    """The table at ``path``, or all tables that a pattern matches, as a Ray Dataset of this instant. What an execution
-    reads stays until the dataset is gone, whatever others do to the store; one that begins after its versions are gone
-    raises :class:`SnapshotExpired`.
+    """Reads the table at ``path``, or all tables that match a pattern, as a Ray Dataset, as of this instant. What an
+    execution reads is kept until the dataset is gone, whatever other processes do to the store; an execution that
+    begins after its versions are gone raises :class:`SnapshotExpired`.
 
-    The columns that Ray selects, and filters by expression, are pushed down; what our filters do not say exactly is
-    applied by pyarrow on the workers. Each task reads a split of about ``split_bytes`` (default 128 MiB, encoded; less
-    if they would be fewer than two for each CPU of the cluster). ``store`` is an open store, or its address;
-    ``storage_options`` go to the workers, which otherwise take a bucket's credentials from their environment. Other
-    ``options`` go to ``ray.data.read_datasource``.
+    Ray's column selection and its filter expressions are pushed down; pyarrow applies the rest on the workers, where
+    Drumlin's filters are not exact. Each task reads a split of about ``split_bytes`` (default 128 MiB, encoded; less if
+    there would be fewer than two for each CPU of the cluster). ``store`` is an open store or its address.
+    ``storage_options`` are passed to the workers, which otherwise take a bucket's credentials from their environment.
+    Other ``options`` are passed to ``ray.data.read_datasource``.
     """
     data = need("ray.data", "drumlin.ray", "ray")
     from drumlin._clusters.ray_source import DrumlinDatasource
@@ -69,12 +69,12 @@ def write(
     **options: Any,
 ) -> StagedReport:
     """Writes a Ray Dataset to the table at ``path``: each task stages its blocks, and one commit at the end makes all
-    of them part of the table, or none. Tasks that fail or are tried again leave nothing that is seen, and what they
-    left on storage is deleted by :meth:`Store.reclaim <drumlin.Store.reclaim>`.
+    of them part of the table, or none. Tasks that fail or are repeated leave nothing visible; :meth:`Store.reclaim
+    <drumlin.Store.reclaim>` deletes what they left on storage.
 
-    With a ``job`` the write is done once: repeated after an error or a restart, it is refused
-    (:class:`AlreadyExists`) if it was committed. A table that does not exist gets the schema of the dataset, and is
-    ordered by ``sort`` when read. Other ``options`` go to ``Dataset.write_datasink``.
+    With a ``job``, the write is done once: if it is repeated after an error or a restart and was already committed, it
+    raises :class:`AlreadyExists`. A table that does not exist gets the schema of the dataset, and is ordered by
+    ``sort`` when read. Other ``options`` are passed to ``Dataset.write_datasink``.
     """
     need("ray.data", "drumlin.ray", "ray")
     from drumlin._clusters.ray_source import DrumlinDatasink, schema_of

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "write"]
 
-#: The splits of what a session reads, whose leases live as long as the session.
+#: The splits that a session reads; their leases live as long as the session.
 _held: "WeakKeyDictionary[Any, list[Splits]]" = WeakKeyDictionary()
 
 
@@ -48,12 +48,11 @@ def read(
     at_least: int | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> "_DataFrame":
-    """The table at ``path``, or all tables that a pattern matches, as a Spark DataFrame; what it shows stays as long as
-    the session lives. Each partition reads a split of about ``split_bytes`` (default 128 MiB, encoded; less if they
-    would be fewer than ``at_least``). Spark pushes neither columns nor filters to Python data sources in a way that is
-    safe: give ``columns`` and ``where``, which prune.
-    Unsigned integers become wider signed ones, times microseconds. For ``store`` and ``storage_options``
-    see :func:`drumlin.ray.read`."""
+    """Reads the table at ``path``, or all tables that match a pattern, as a Spark DataFrame; what it shows is kept as
+    long as the session lives. Each partition reads a split of about ``split_bytes`` (default 128 MiB, encoded; less if
+    there would be fewer than ``at_least``). Spark has no safe way to push columns or filters down to Python data
+    sources: give ``columns`` and ``where``, which prune. Unsigned integers become wider signed ones, and times have
+    microseconds. For ``store`` and ``storage_options``, see :func:`drumlin.ray.read`."""
     need("pyspark.sql", "drumlin.spark", "spark")
     from drumlin._clusters.spark_source import DrumlinSparkSource, given, spark_schema
 
@@ -79,7 +78,7 @@ def write(
     storage_options: Mapping[str, str] | None = None,
 ) -> StagedReport:
     """Writes a Spark DataFrame to the table at ``path``: each partition is staged by its task, and one commit at the
-    end makes all of them part of the table, in the order of the partitions, or none. For the arguments see
+    end makes all of them part of the table, in the order of the partitions, or none. For the arguments, see
     :func:`drumlin.ray.write`."""
     need("pyspark.sql", "drumlin.spark", "spark")
     from pyspark.sql.pandas.types import to_arrow_schema  # type: ignore[import-not-found, unused-ignore]
@@ -89,7 +88,7 @@ def write(
     frame.sparkSession.dataSource.register(DrumlinSparkSource)
 
     def stage_all(ticket: Ticket, settings: dict[str, str]) -> list[bytes]:
-        # Spark commits in a process of its own on the driver's machine: the tokens come back by a file.
+        # Spark commits in a separate process on the driver's machine, so the tokens come back through a file.
         with tempfile.TemporaryDirectory(prefix="drumlin-spark-") as folder:
             answer = os.path.join(folder, "tokens")
             options = {"ticket": _text([pickle.dumps(ticket)]), "table": path, "answer": answer, **given(settings)}

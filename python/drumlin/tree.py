@@ -1,8 +1,8 @@
 """Patterns over the tree, and conditions on nodes.
 
-A pattern says which nodes: as text (``"prices/*/A*"``), or as a :class:`P`, whose parts may be conditions. Conditions
-are made by the functions of this module and combined with ``&`` (and), ``|`` (or) and ``~`` (not); put comparisons in
-parentheses beside these.
+A pattern selects nodes. It is text (``"prices/*/A*"``) or a :class:`P`, whose parts may be conditions. Conditions are
+made by the functions of this module and combined with ``&`` (and), ``|`` (or) and ``~`` (not). Put comparisons in
+parentheses when you combine them.
 
 >>> import drumlin
 >>> from drumlin.tree import P, any, children, name, payload
@@ -61,13 +61,13 @@ _COMPARE = {
 
 @final
 class Condition:
-    """Something that holds of a node or does not; made by the functions of :mod:`drumlin.tree`.
+    """A condition on a node; made by the functions of :mod:`drumlin.tree`.
 
-    Of a path without a node, ``exists(False)`` holds, and what is built of it by ``~``, ``&`` and ``|``; nothing else.
+    For a path without a node, only ``exists(False)`` holds, and combinations of it with ``~``, ``&`` and ``|``.
     """
 
-    # `_form` is the JSON by which it crosses over, `_text` the expression that makes it; of one that was made by `&` or
-    # `|`, `_members` are the conditions that it joins, so that a chain of them stays flat.
+    # `_form` is the condition as JSON for the core, `_text` the expression that makes it. For a condition made by `&`
+    # or `|`, `_members` are the conditions that it joins, so that a chain of them stays flat.
     __slots__ = ("_form", "_members", "_parsed", "_text")
 
     def __init__(self, form: str, text: str, members: "tuple[str, tuple[Condition, ...]]" = ("", ())) -> None:
@@ -111,7 +111,7 @@ class Condition:
 
 
 def _bound(condition: Condition) -> str:
-    """Its text, in parentheses if it is more than a call."""
+    """The condition's text, in parentheses if it is more than a call."""
     loose = condition._members[0] or condition._form.startswith(('{"payload', '{"children'))
     return f"({condition._text})" if loose else condition._text
 
@@ -125,12 +125,12 @@ def _join(kind: str, sign: str, conditions: tuple[Condition, ...]) -> Condition:
 
 
 def not_(condition: Condition) -> Condition:
-    """The other does not hold: ``~condition``."""
+    """The condition does not hold: the same as ``~condition``."""
     return ~_checked(condition)
 
 
 def all_(*conditions: Condition) -> Condition:
-    """All hold; of no conditions, always.
+    """All of the conditions hold; without conditions, always true.
 
     >>> all_(has_payload(), children() == 0)
     has_payload() & (children() == 0)
@@ -139,7 +139,7 @@ def all_(*conditions: Condition) -> Condition:
 
 
 def any_(*conditions: Condition) -> Condition:
-    """One holds at least; of no conditions, never."""
+    """At least one of the conditions holds; without conditions, never true."""
     return _join("any", "|", tuple(map(_checked, conditions))) if conditions else Condition('{"any":[]}', "any_()")
 
 
@@ -150,45 +150,45 @@ def _checked(condition: Condition) -> Condition:
 
 
 def any() -> Condition:
-    """A node of any name: the part ``*`` of a pattern."""
+    """A node with any name: the part ``*`` of a pattern."""
     return name("*")
 
 
 def name(glob: str) -> Condition:
-    """Its name matches ``glob``, in which ``*`` stands for any characters and ``?`` for one."""
+    """The node's name matches ``glob``, in which ``*`` stands for any characters and ``?`` for one character."""
     if "/" in _text(glob, "a name"):
         raise InvalidArgument(f"{glob!r} is more than one name")
     return Condition(f'{{"name":{to_json(glob, "name")}}}', f"name({glob!r})")
 
 
 def regex(pattern: str) -> Condition:
-    """Its name matches a regular expression, in the syntax of Rust's ``regex``, anywhere unless it says ``^`` and
-    ``$``."""
+    """A part of the node's name matches a regular expression, in the syntax of Rust's ``regex``; use ``^`` and ``$`` to
+    match the whole name."""
     form = to_json(_text(pattern, "a regular expression"), "regex")
     condition = Condition(f'{{"name_regex":{form}}}', f"regex({pattern!r})")
-    # Whether it is one shows when it is parsed.
+    # Parse it now, so that an invalid expression is an error here.
     condition._parsed = _drumlin.Condition(condition._form)
     return condition
 
 
 def path(pattern: "PatternLike") -> Condition:
-    """Its path matches ``pattern``, which must look at names only."""
+    """The node's path matches ``pattern``, which must have names only, no conditions."""
     whole = P(pattern)
     return Condition(f'{{"path":{whole._form}}}', f"path({pattern!r})")
 
 
 def exists(there: bool = True) -> Condition:
-    """There is a node, or with ``exists(False)`` there is none."""
+    """The node exists, or with ``exists(False)``, it does not."""
     return _flag("exists", there)
 
 
 def has_payload(there: bool = True) -> Condition:
-    """It carries a payload, or with ``has_payload(False)`` none."""
+    """The node has a payload, or with ``has_payload(False)``, it has none."""
     return _flag("has_payload", there)
 
 
 def has_table(there: bool = True) -> Condition:
-    """It holds a table, or with ``has_table(False)`` none."""
+    """The node holds a table, or with ``has_table(False)``, it holds none."""
     return _flag("has_table", there)
 
 
@@ -200,10 +200,10 @@ def _flag(kind: str, there: bool) -> Condition:
 
 @final
 class Field:
-    """A field of a payload, to be compared; made by :func:`payload`.
+    """A field of a payload, for comparisons; made by :func:`payload`.
 
-    Numbers compare with numbers by value, texts with texts; of anything else only ``==`` and ``!=`` can hold. Of a node
-    that lacks the field, no comparison holds.
+    Numbers compare with numbers by value, strings with strings; for other types, only ``==`` and ``!=`` can hold. For a
+    node that lacks the field, no comparison holds.
     """
 
     __slots__ = ("_names", "_text")
@@ -239,7 +239,7 @@ class Field:
         return self._compare(_COMPARE[">="], value, f"{self._text} >= {value!r}")
 
     def contains(self, value: Any) -> Condition:
-        """A text contains the text ``value``, a list the value, an object the name, bytes the bytes.
+        """A string contains the string ``value``, a list the value, an object the name, bytes the bytes.
 
         >>> payload("tags").contains("new")
         payload('tags').contains('new')
@@ -256,8 +256,8 @@ class Field:
 
 
 def payload(*field: str | int) -> Field:
-    """A field of the node's payload, or without ``field`` all of it: names joined by dots, or if there are several
-    arguments, each a name (or, in a list, a number) as it is.
+    """A field of the node's payload; without arguments, the whole payload. One argument is a name, or names joined by
+    dots; of several arguments, each is one name as it is (or, for a list, a position).
 
     >>> payload("address.city") == "Oslo"
     payload('address.city') == 'Oslo'
@@ -272,7 +272,7 @@ def payload(*field: str | int) -> Field:
 
 @final
 class Number:
-    """A number about a node, to be compared with an int."""
+    """A count of a node, to be compared with an int."""
 
     __slots__ = ("_kind",)
 
@@ -313,17 +313,17 @@ class Number:
 
 
 def payload_version() -> Number:
-    """How often the node's payload has been set."""
+    """The number of times that the node's payload has been set."""
     return Number("payload_version")
 
 
 def children() -> Number:
-    """How many children the node has."""
+    """The number of the node's children."""
     return Number("children")
 
 
 def children_version() -> Number:
-    """How often the node's list of children has changed."""
+    """The number of times that the node's list of children has changed."""
     return Number("children_version")
 
 
@@ -341,17 +341,17 @@ _DEEP: Final = _Deep()
 
 
 def deep() -> _Deep:
-    """Any number of names, also none; at the end of a pattern at least one: the part ``**`` of a pattern."""
+    """Any number of names, including none (at the end of a pattern, at least one): the part ``**`` of a pattern."""
     return _DEEP
 
 
 @final
 class P:
-    """A pattern over the tree: a part for each name of a path.
+    """A pattern over the tree, with a part for each name of a path.
 
-    A part is a name; a name with the wildcards ``*`` (any characters) and ``?`` (one); ``"**"`` or :func:`deep` for any
-    number of names; several of them joined by ``/``; a condition on the node at that place; or another pattern. More
-    parts are added with ``/``.
+    A part is a name; a name with the wildcards ``*`` (any characters) and ``?`` (one character); ``"**"`` or
+    :func:`deep` for any number of names; several of these joined by ``/``; a condition on the node at that place; or
+    another pattern. ``/`` adds more parts.
 
     >>> from drumlin.tree import P, any, has_payload, name
     >>> P("prices/*/A*") == P("prices", any(), name("A*")) == "prices" / P("*") / "A*"
@@ -360,7 +360,7 @@ class P:
     P('config/**', has_payload())
     """
 
-    # The parts: texts, or conditions with an empty one. `_form` is the JSON by which they cross over.
+    # The parts: text, or a condition with empty text. `_form` is the pattern as JSON for the core.
     __slots__ = ("_core", "_form", "_parts")
 
     _core: _drumlin.Pattern
@@ -409,7 +409,7 @@ class P:
         return f"P({', '.join(self._shown())})"
 
     def _shown(self) -> Iterator[str]:
-        """The parts, with what is plain text joined."""
+        """The parts, with adjacent text joined."""
         plain: list[str] = []
         for text, condition in self._parts:
             if condition is None:
@@ -423,14 +423,14 @@ class P:
             yield repr("/".join(plain))
 
 
-#: Which nodes: text such as ``prices/*/A*``, or a :class:`P`.
+#: A pattern that selects nodes: text such as ``prices/*/A*``, or a :class:`P`.
 PatternLike: TypeAlias = str | P
 
 
 def _plain(condition: Condition) -> tuple[str, Condition | None]:
-    """A condition as a part: a text, if it asks for nothing but a name."""
+    """A condition as a part: as text if it only tests the name."""
     glob: str | None = json.loads(condition._form).get("name")
-    # The text `**` is something else.
+    # The text `**` has another meaning.
     return ("", condition) if glob is None or glob == "**" else (glob, None)
 
 
@@ -444,7 +444,7 @@ def _part(text: str, condition: Condition | None) -> str:
 
 
 def plain_text(pattern: PatternLike) -> str:
-    """The text of a pattern that looks at names only."""
+    """The text of a pattern that has names only, no conditions."""
     if isinstance(pattern, str):
         return pattern
     if not isinstance(pattern, P):

@@ -271,9 +271,10 @@ fn fill(slots: Vec<Slot<'_>>, batch: Result<Option<RecordBatch>>) -> Result<bool
     }
 }
 
-/// All rows of readings, each with the columns given for it, if any. A reading becomes [`Batches`] or, if arrays are wanted
-/// and can represent all values, the result of `make`, which is called while others are being decoded, with the reading's
-/// index and a list of triples: an array with one row per column of a type, that type, and which columns they are.
+/// All rows of readings, each with its given columns, if any. A reading becomes [`Batches`] or, if arrays are wanted
+/// and can represent all values, the result of `make`. That is called while others are being decoded, with the
+/// reading's position and a list of triples: an array with one row for each column of a type, that type, and the
+/// positions of these columns.
 #[pyfunction]
 pub fn collect_many<'py>(
     py: Python<'py>,
@@ -303,7 +304,7 @@ pub fn collect_many<'py>(
     if !scans.is_empty() || !unfit.is_empty() {
         let collected = long(py, &cancels, || {
             for (at, scan) in unfit {
-                scans.push((at, scan.anew()?));
+                scans.push((at, scan.again()?));
             }
             let (places, scans): (Vec<usize>, Vec<Scan>) = scans.into_iter().unzip();
             let schemas: Vec<SchemaRef> = scans.iter().map(Scan::schema).collect();

@@ -18,7 +18,7 @@ use crate::result::{Batches, Prepared, Stream};
 use crate::schema::Schema;
 use crate::splits::{Lease, Split, split};
 
-/// A table, or all tables that a pattern matches, as of one instant.
+/// One table, or all tables that match a pattern, as of one instant.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Dataset {
     core: Detached<drumlin::Dataset>,
@@ -59,18 +59,18 @@ impl Dataset {
         Schema(self.core.schema())
     }
 
-    /// The same rows in types that cost an engine less, or in which it pushes down more.
+    /// The same rows in types that cost an engine less, or for which it pushes down more filters.
     fn for_engines(&self, py: Python<'_>) -> PyResult<Dataset> {
         let core = detached(py, || self.core.for_engines())?;
         Ok(Dataset::new(core, self.store.clone_ref(py)))
     }
 
-    /// The same rows without views; None if it has none.
+    /// The same rows without Arrow views; None if there are none.
     fn without_views(&self, py: Python<'_>) -> Option<Dataset> {
         self.core.without_views().map(|core| Dataset::new(core, self.store.clone_ref(py)))
     }
 
-    /// The schema of all columns in the types that filters see.
+    /// The schema of all columns in the types that filters use.
     #[getter]
     fn filter_schema(&self) -> Schema {
         Schema(self.core.filter_schema())
@@ -82,7 +82,7 @@ impl Dataset {
         self.core.pattern()
     }
 
-    /// The columns that hold names of paths.
+    /// The columns that hold names from paths.
     #[getter]
     fn path_columns(&self) -> Vec<String> {
         self.core.path_columns().to_vec()
@@ -94,15 +94,15 @@ impl Dataset {
         self.core.paths()
     }
 
-    /// The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as JSON text;
-    /// None of a table that its transaction has written.
+    /// The numbers of the versions that it shows, in the order of its tables, each with its metadata as JSON text; None
+    /// for a table that its transaction has written.
     #[getter]
     fn versions(&self) -> Vec<Option<(u64, Option<&str>)>> {
         let versions = self.core.versions().into_iter();
         versions.map(|record| record.map(|record| (record.version.0, record.metadata.as_deref()))).collect()
     }
 
-    /// Scans it, batch by batch.
+    /// Scans the data set, batch by batch.
     fn stream(
         &self,
         py: Python<'_>,
@@ -114,7 +114,7 @@ impl Dataset {
         Ok(Stream::new(scan.schema(), Prepared { scan: Box::new(scan), cancel }))
     }
 
-    /// Scans it, all at once and with all threads.
+    /// Scans the data set, all at once and with all threads.
     fn collect(
         &self,
         py: Python<'_>,
@@ -135,18 +135,18 @@ impl Dataset {
         long(py, &[cancel], || self.core.count_rows(&options))
     }
 
-    /// Fails if one of the columns, or of all, cannot be read.
+    /// Fails if one of the columns (default: any) cannot be read.
     fn check_readable(&self, columns: Option<Vec<String>>) -> PyResult<()> {
         self.core.check_readable(columns.as_ref().map(|names| names.iter().map(String::as_str))).map_err(raise)
     }
 
-    /// The number of rows or more, from records alone.
+    /// An upper bound of the number of rows, without reading any.
     fn rows_at_most(&self, py: Python<'_>, filters: Vec<String>, limit: Option<u64>) -> PyResult<u64> {
         let options = options(None, &filters, limit)?;
         detached(py, || self.core.rows_at_most(&options))
     }
 
-    /// Groups, and what is made of each.
+    /// The aggregates of each group.
     fn aggregate(
         &self,
         py: Python<'_>,
@@ -162,20 +162,21 @@ impl Dataset {
         Ok(Batches { schema: found.schema(), batches: vec![found] })
     }
 
-    /// What reading it costs.
+    /// The cost of reading it.
     fn plan(&self, py: Python<'_>, columns: Option<Vec<String>>, filters: Vec<String>) -> PyResult<DatasetPlan> {
         let options = options(columns, &filters, None)?;
         Ok(DatasetPlan(detached(py, || self.core.plan(&options))?))
     }
 
-    /// Its tables one by one, each with the columns of all; without those that the filters rule out by paths and columns.
+    /// The tables one by one, each with the columns of all, without the tables that the filters rule out by paths and
+    /// columns.
     fn split_by_table(&self, py: Python<'_>, filters: Vec<String>) -> PyResult<Vec<Dataset>> {
         let options = options(None, &filters, None)?;
         let tables = detached(py, || self.core.split_by_table(&options))?;
         Ok(tables.into_iter().map(|core| Dataset::new(core, self.store.clone_ref(py))).collect())
     }
 
-    /// Parts for other processes, and the lease that keeps them.
+    /// Parts for other processes, and the lease that keeps them readable.
     #[expect(clippy::too_many_arguments, reason = "one for each of the call")]
     fn splits(
         &self,
@@ -191,13 +192,13 @@ impl Dataset {
         split(py, &self.core, self.store.clone_ref(py), options, drumlin::SplitOptions { bytes, at_least, life_micros })
     }
 
-    /// A description, from which a store makes it again.
+    /// A description from which a store can make the data set again.
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, &self.core.describe().map_err(raise)?))
     }
 }
 
-/// What reading a data set costs, and what its filter spares.
+/// What reading a data set costs, and what its filter saves. `print` it.
 #[pyclass(frozen, module = "drumlin")]
 pub struct DatasetPlan(drumlin::DatasetPlan);
 
@@ -209,7 +210,7 @@ impl DatasetPlan {
         self.0.opened.iter().map(|(path, _)| path.clone()).collect()
     }
 
-    /// The paths of those that are not.
+    /// The paths of the tables that are not opened.
     #[getter]
     fn pruned_tables(&self) -> Vec<String> {
         self.0.pruned.clone()
@@ -221,31 +222,31 @@ impl DatasetPlan {
         self.0.total.row_groups
     }
 
-    /// Those among them of which nothing is read: their statistics say that the filter is true for none of their rows.
+    /// Row groups of these tables that are not read, because statistics show that no row matches the filter.
     #[getter]
     fn pruned_row_groups(&self) -> u64 {
         self.0.total.pruned
     }
 
-    /// Those among them whose rows the filter all keeps, as statistics say.
+    /// Row groups of these tables whose rows all match the filter, as their statistics show.
     #[getter]
     fn whole_row_groups(&self) -> u64 {
         self.0.total.whole
     }
 
-    /// Encoded bytes that are read.
+    /// Encoded bytes to read.
     #[getter]
     fn bytes(&self) -> u64 {
         self.0.total.bytes
     }
 
-    /// Encoded bytes of the same columns in row groups that are pruned.
+    /// Encoded bytes of the same columns in the row groups that are not read.
     #[getter]
     fn pruned_bytes(&self) -> u64 {
         self.0.total.pruned_bytes
     }
 
-    /// Rows in memory that are looked at.
+    /// Rows in memory to examine.
     #[getter]
     fn memory_rows(&self) -> u64 {
         self.0.total.memory_rows
@@ -265,8 +266,8 @@ impl DatasetPlan {
     }
 }
 
-/// The parts of an expression of pyarrow in order, from its serialised form: an Arrow file whose schema has them as metadata,
-/// of which pyarrow itself shows each key only once.
+/// The parts of a pyarrow expression in order, from its serialised form: an Arrow file with the parts in the metadata
+/// of its schema, of which pyarrow itself shows each key only once.
 #[pyfunction]
 pub fn expression_parts(serialised: &[u8]) -> PyResult<Vec<(String, String)>> {
     let parts = || -> Option<Vec<(String, String)>> {

@@ -25,7 +25,7 @@ enum Happened {
     Resync,
 }
 
-/// One thing that happened, to a node or to a table.
+/// An event of a node or a table.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
 pub struct Event {
@@ -66,9 +66,11 @@ impl Event {
         }
     }
 
-    /// The kind of event. For a node: `create`, `update`, `delete`. For a table: `version` (it got one), `rows`
-    /// (written by key, without a version), `delete_versions`, `drop`, `undrop`. For a trigger also `resync`: earlier
-    /// events are no longer available, so look at everything.
+    /// The kind of event. For a node: `create`, `update`, `delete`. For a table: `version` (it got a new version),
+    /// `rows` (rows were written by key, without a version), `delete_versions`, `drop`, `undrop`, `copy` at the path of
+    /// the copy, `move_away` at the old path of a moved table and `move` at the new one, `purge` (rows were erased from
+    /// all versions), `metadata` (a version's metadata was changed). For a trigger also `resync`: earlier events are no
+    /// longer known, so look at everything.
     #[getter]
     fn action(&self) -> &'static str {
         match &self.happened {
@@ -102,19 +104,19 @@ impl Event {
         }
     }
 
-    /// What the node was just before; None if it did not exist.
+    /// The node right before the event; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.node().and_then(|event| event.before.clone()).map(Node)
     }
 
-    /// What the node was just after; None if it was gone.
+    /// The node right after the event; None if it was deleted.
     #[getter]
     fn after(&self) -> Option<Node> {
         self.node().and_then(|event| event.after.clone()).map(Node)
     }
 
-    /// What the node carries after the event.
+    /// The node's payload after the event.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let payload = self.node().and_then(|event| event.after.as_ref()?.payload.as_ref());
@@ -133,13 +135,13 @@ impl Event {
         time(self.time)
     }
 
-    /// Why it happened to the node: `asked`, `above` or `keep_while`.
+    /// Why the node changed: `asked`, `above` or `keep_while`.
     #[getter]
     fn cause(&self) -> Option<&'static str> {
         self.node().map(|event| cause_name(event.cause))
     }
 
-    /// The trigger that was called; None in a change feed.
+    /// The name of the trigger that is called; None in a change feed.
     #[getter]
     fn trigger(&self) -> Option<&str> {
         self.trigger.as_deref()
@@ -161,26 +163,26 @@ pub struct Commit(store::Commit);
 
 #[pymethods]
 impl Commit {
-    /// Its number.
+    /// The number of the commit.
     #[getter]
     fn seq(&self) -> u64 {
         self.0.seq().0
     }
 
-    /// Its time, in UTC.
+    /// The time of the commit, in UTC.
     #[getter]
     fn time(&self) -> SystemTime {
         time(self.0.time())
     }
 
-    /// What those said who made it, in order: usually one message or none, but calls of several threads may become
-    /// durable together.
+    /// The messages given with it, in order: usually one or none, but calls of several threads may be committed
+    /// together.
     #[getter]
     fn messages(&self) -> Vec<String> {
         self.0.messages().map(str::to_owned).collect()
     }
 
-    /// What happened, in order.
+    /// The events of the commit, in order.
     #[getter]
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
         let (seq, time) = (self.0.seq(), self.0.time());
@@ -218,7 +220,7 @@ impl Span {
     }
 }
 
-/// The commits after a given one, in order, including future ones: an iterator that waits for the next one.
+/// The commits after a given one, in order, including future ones: an iterator that waits for the next.
 ///
 /// While one thread waits, another one gets an error that the feed is in use.
 #[pyclass(frozen, module = "drumlin")]
@@ -236,15 +238,14 @@ impl ChangeFeed {
 
 #[pymethods]
 impl ChangeFeed {
-    /// The last commit returned; the next one follows it.
+    /// The number of the last commit returned; the next one follows it.
     #[getter]
     fn seq(&self) -> PyResult<u64> {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
         feed.as_ref().map(|feed| feed.seq().0).ok_or_else(in_use)
     }
 
-    /// The next commit. None if none comes within `timeout`: seconds or a timedelta; without a timeout, it waits as
-    /// long as it takes.
+    /// The next commit, or None if none comes within `timeout`: seconds or a timedelta; None waits without limit.
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<Option<Commit>> {
         let timeout = timeout.map(Span::duration).transpose()?;

@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use crate::reports::{describe, record};
 
 record! {
-    /// Figures about a store.
+    /// Figures of a store.
     StoreStat {
-        /// The last commit.
+        /// The number of the newest commit.
         seq: u64,
         /// Nodes of the tree.
         nodes: u64,
@@ -24,23 +24,23 @@ record! {
         row_groups: u64,
         /// Blocks in use that are on storage.
         blocks: u64,
-        /// Bytes of those blocks.
+        /// The bytes of these blocks.
         block_bytes: u64,
-        /// Bytes of row groups in use within them.
+        /// The bytes of the row groups in use within them.
         live_bytes: u64,
         /// Blocks in use that came with commits, are stored in the log or the catalog, and wait for a checkpoint.
         inline_blocks: u64,
         /// Blocks that wait for a reclaim.
         condemned: u64,
-        /// Bytes of those blocks.
+        /// The bytes of these blocks.
         condemned_bytes: u64,
         /// Leases, and jobs with staged rows, that have not ended.
         holds: u64,
         /// Bytes of the log and catalog snapshots.
         log_bytes: u64,
-        /// Total bytes on storage, without orphans.
+        /// All bytes on storage, without orphans.
         bytes: u64,
-        /// Memory of rows written by key that wait for a checkpoint, in bytes.
+        /// Memory in bytes for rows written by key that wait for a checkpoint.
         memtable_bytes: u64,
         /// Look-ups that the cache of encoded data answered.
         cache_hits: u64,
@@ -48,7 +48,7 @@ record! {
         cache_misses: u64,
         /// Bytes in the cache.
         cache_bytes: u64,
-        /// The limit on them.
+        /// The limit of the cache in bytes.
         cache_bytes_max: u64,
     } {}
 }
@@ -82,27 +82,27 @@ impl From<store::StoreStat> for StoreStat {
 }
 
 record! {
-    /// Figures about a table.
+    /// Figures of a table.
     TableStat {
-        /// Rows of the newest version, and those written by key since.
+        /// Rows of the newest version, and rows written by key since.
         rows: u64,
-        /// Rows stored, including deleted ones.
+        /// Rows in storage, including deleted ones.
         stored_rows: u64,
         /// Listed versions.
         versions: u64,
         /// Row groups.
         row_groups: u64,
-        /// Their encoded bytes.
+        /// The encoded bytes of these row groups.
         bytes: u64,
         /// Columns of the newest version.
         columns: u64,
         /// The columns by which rows are ordered.
         sort: Vec<String>,
-        /// The columns of the key, which are also the sort columns; none if the table has no key.
+        /// The columns of the key, which are also the sort columns; empty if the table has no key.
         key: Vec<String>,
         /// Keys written or deleted that wait in memory for a checkpoint.
         memory_keys: u64,
-        /// The memory that they take with their rows, in bytes.
+        /// Memory in bytes for these keys and their rows.
         memory_bytes: u64,
     } {}
 }

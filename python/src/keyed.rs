@@ -423,7 +423,7 @@ pub fn look_up_in(py: Python<'_>, view: &TableView, keys: Keys<'_>, options: Loo
     look_up(py, given, options, |keys, options| view.get_many(keys, options.columns.as_deref(), &options.cancel))
 }
 
-/// What a look-up by key found.
+/// The result of a look-up by key.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Lookup {
     keys: RecordBatch,
@@ -433,7 +433,7 @@ pub struct Lookup {
 
 #[pymethods]
 impl Lookup {
-    /// The row of the key at a place, if there is one.
+    /// The row of the key at position `at`, or None.
     pub fn row<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
         if at >= self.found.len() {
             return Err(PyIndexError::new_err(format!("{at} is out of range; there are {} keys", self.found.len())));
@@ -468,8 +468,8 @@ impl Lookup {
     }
 }
 
-/// A list of bools. `pyarrow.array(...)` and `polars.Series(...)` accept it, and so does anything that supports
-/// `__arrow_c_array__`.
+/// A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__` accept
+/// it.
 #[pyclass(frozen, sequence, module = "drumlin")]
 pub struct Mask(BooleanArray);
 
@@ -480,7 +480,7 @@ impl Mask {
         self.0.values().iter().collect()
     }
 
-    /// How many of them are true.
+    /// The number of true values.
     fn count(&self) -> usize {
         self.0.true_count()
     }

@@ -17,13 +17,13 @@ pub struct Node(pub NodeInfo);
 
 #[pymethods]
 impl Node {
-    /// What it carries: a JSON value or bytes, or None for nothing.
+    /// The node's payload: a JSON value or bytes; None if it has none.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.0.payload.as_ref().map(|payload| from_payload(py, payload)).transpose()
     }
 
-    /// How often the payload has been changed since the node appeared.
+    /// The number of times that the payload has been changed since the node was created.
     #[getter]
     fn payload_version(&self) -> u64 {
         self.0.payload_version
@@ -35,19 +35,19 @@ impl Node {
         self.0.table
     }
 
-    /// How many children it has.
+    /// The number of its children.
     #[getter]
     fn children(&self) -> u64 {
         self.0.children
     }
 
-    /// How often the list of its children has changed since the node appeared.
+    /// The number of times that the list of its children has changed since the node was created.
     #[getter]
     fn children_version(&self) -> u64 {
         self.0.children_version
     }
 
-    /// The last commit that changed the node itself.
+    /// The number of the last commit that changed the node itself.
     #[getter]
     fn seq(&self) -> u64 {
         self.0.seq.0
@@ -58,7 +58,7 @@ impl Node {
     }
 }
 
-/// One line of a listing: a node, and figures of its table.
+/// One entry of a listing: a node, and figures of its table.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
 pub struct ListEntry(store::ListEntry);
@@ -77,7 +77,7 @@ impl ListEntry {
 
 #[pymethods]
 impl ListEntry {
-    /// Its path.
+    /// The node's path.
     #[getter]
     fn path(&self) -> &str {
         &self.0.path
@@ -89,13 +89,13 @@ impl ListEntry {
         Node(self.0.node.clone())
     }
 
-    /// What it carries.
+    /// The node's payload.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.node().payload(py)
     }
 
-    /// How often the payload has been changed since the node appeared.
+    /// The number of times that the payload has been changed since the node was created.
     #[getter]
     fn payload_version(&self) -> u64 {
         self.0.node.payload_version
@@ -107,31 +107,31 @@ impl ListEntry {
         self.0.node.table
     }
 
-    /// Rows of the newest version of its table.
+    /// Rows in the newest version of its table; None without a table.
     #[getter]
     fn rows(&self) -> Option<u64> {
         self.figure(|table| table.rows)
     }
 
-    /// Versions of its table.
+    /// Versions of its table; None without a table.
     #[getter]
     fn versions(&self) -> Option<u64> {
         self.figure(|table| table.versions)
     }
 
-    /// Row groups of its table.
+    /// Row groups of its table; None without a table.
     #[getter]
     fn row_groups(&self) -> Option<u64> {
         self.figure(|table| table.row_groups)
     }
 
-    /// How many children it has.
+    /// The number of its children.
     #[getter]
     fn children(&self) -> u64 {
         self.0.node.children
     }
 
-    /// How often the list of its children has changed since the node appeared.
+    /// The number of times that the list of its children has changed since the node was created.
     #[getter]
     fn children_version(&self) -> u64 {
         self.0.node.children_version
@@ -146,7 +146,7 @@ impl ListEntry {
     }
 }
 
-/// What an operation did to one node.
+/// The effect of an operation on one node.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Change {
     before: Option<NodeInfo>,
@@ -163,19 +163,19 @@ impl From<catalog::Change> for Change {
 
 #[pymethods]
 impl Change {
-    /// What the node was; None if it did not exist.
+    /// The node before the operation; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.before.clone().map(Node)
     }
 
-    /// What it became; None if it is gone.
+    /// The node after the operation; None if it was deleted.
     #[getter]
     fn after(&self) -> Option<Node> {
         self.after.clone().map(Node)
     }
 
-    /// What was deleted with it: nodes below it, and those whose life depended on it.
+    /// What was deleted along with it: nodes below it, and nodes that lived on it.
     #[getter]
     fn indirect(&self) -> Changes {
         Changes(self.indirect.clone().unwrap_or_default())
@@ -186,7 +186,7 @@ impl Change {
     }
 }
 
-/// What an operation did to many nodes, in order: a `NodeChange` for each.
+/// The effects of an operation on many nodes, in the order in which it made them: a `NodeChange` for each.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Changes(Arc<catalog::Changes>);
 
@@ -218,7 +218,7 @@ impl Changes {
     }
 }
 
-/// Iterates over changes.
+/// An iterator over changes.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct NodeChanges(Mutex<std::vec::IntoIter<catalog::NodeChange>>);
 
@@ -233,7 +233,7 @@ impl NodeChanges {
     }
 }
 
-/// What was done to one node of many.
+/// The effect of an operation on one of many nodes.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
 pub struct NodeChange(catalog::NodeChange);
@@ -249,25 +249,26 @@ pub fn cause_name(cause: Cause) -> &'static str {
 
 #[pymethods]
 impl NodeChange {
-    /// The node.
+    /// The node's path.
     #[getter]
     fn path(&self) -> &str {
         &self.0.path
     }
 
-    /// What it was before the operation; None if it did not exist.
+    /// The node before the operation; None if it did not exist.
     #[getter]
     fn before(&self) -> Option<Node> {
         self.0.before.clone().map(Node)
     }
 
-    /// What it is after it; None if it is gone.
+    /// The node after the operation; None if it was deleted.
     #[getter]
     fn after(&self) -> Option<Node> {
         self.0.after.clone().map(Node)
     }
 
-    /// Why: `asked`, `above` (a node above it was deleted) or `keep_while` (its life conditions no longer hold).
+    /// Why it changed: `asked`, `above` (a node above it was deleted) or `keep_while` (a condition that it lived on no
+    /// longer holds).
     #[getter]
     fn cause(&self) -> &'static str {
         cause_name(self.0.cause)
@@ -278,7 +279,7 @@ impl NodeChange {
     }
 }
 
-/// The nodes of a pattern, one at a time: pairs of a path and a node.
+/// The nodes that match a pattern, one by one: pairs of a path and a node.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Walk(Mutex<std::vec::IntoIter<(String, NodeInfo)>>);
 

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::raise;
+use crate::value::a_type;
 
 /// A parsed pattern.
 #[pyclass(frozen, module = "drumlin._drumlin")]
@@ -46,8 +47,8 @@ fn unreadable(error: serde_json::Error) -> PyErr {
 /// The parsed form of an object of `drumlin.tree`.
 fn parsed<'py, T: pyo3::PyTypeCheck>(object: &Borrowed<'_, 'py, PyAny>, expected: &str) -> PyResult<Bound<'py, T>> {
     let core = object.getattr(intern!(object.py(), "_core")).ok();
-    core.and_then(|core| core.cast_into().ok()).ok_or_else(|| match object.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!("expected {expected}, not a {name}")),
+    core.and_then(|core| core.cast_into().ok()).ok_or_else(|| match a_type(object) {
+        Ok(came) => PyTypeError::new_err(format!("expected {expected}, not {came}")),
         Err(e) => e,
     })
 }

@@ -9,6 +9,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::errors::raise;
+use crate::value::a_type;
 
 /// A value that is not JSON: why, and where in the whole payload it is.
 struct Refused {
@@ -173,8 +174,8 @@ impl<'py> FromPyObject<'_, 'py> for Payloads {
             }
         } else {
             let Some(items) = object.getattr_opt(intern!(object.py(), "items"))? else {
-                let name = object.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("expected a dict of paths and payloads, not a {name}")));
+                let came = a_type(&object)?;
+                return Err(PyTypeError::new_err(format!("expected a dict of paths and payloads, not {came}")));
             };
             for pair in items.call0()?.try_iter()? {
                 let (path, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair?.extract()?;

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::reports::{describe, record};
 
 record! {
-    /// The blocks whose row groups a checkpoint would copy to others, byte for byte.
+    /// The blocks whose row groups a checkpoint would copy to other blocks, byte for byte.
     RepackPlan {
         /// Blocks before the checkpoint.
         blocks_before: u64,
@@ -14,7 +14,7 @@ record! {
         blocks: u64,
         /// Bytes to copy.
         bytes_moved: u64,
-        /// Bytes to gain.
+        /// Bytes that would be freed.
         bytes_gained: u64,
         /// Blocks worth emptying that exceed the budget.
         left_out: u64,
@@ -53,7 +53,7 @@ record! {
         dead_rows: u64,
         /// Bytes expected to be written.
         bytes_rewritten: u64,
-        /// Expected gain in bytes.
+        /// Bytes expected to be freed.
         bytes_gained: u64,
     } {}
 }
@@ -77,7 +77,7 @@ record! {
     TableVacuumPlan {
         /// The table's path.
         path: String,
-        /// What would be rewritten, in table order.
+        /// The row groups to rewrite, in table order.
         windows: Vec<VacuumWindow>,
         /// Row groups before.
         row_groups_before: u64,
@@ -85,9 +85,9 @@ record! {
         row_groups_after: u64,
         /// Encoded bytes before.
         bytes_before: u64,
-        /// Rows that no retained version sees, before the checkpoint.
+        /// Rows that no retained version shows, before the checkpoint.
         dead_rows: u64,
-        /// Windows that the budget left out.
+        /// Windows that exceed the budget.
         left_out: u64,
     } as text {
         fn __str__(&self) -> String {
@@ -116,7 +116,7 @@ record! {
     VacuumPlan {
         /// What it would rewrite, table by table.
         tables: Vec<TableVacuumPlan>,
-        /// What it would copy from blocks that are mostly dead, or small.
+        /// What it would copy out of blocks that are mostly dead, or small.
         blocks: RepackPlan,
     } {
         fn __str__(&self) -> String {

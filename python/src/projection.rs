@@ -67,13 +67,13 @@ impl ProjectionEntry {
         from_key(py, &self.0.key)
     }
 
-    /// The node that gives the entry.
+    /// The path of the node that the entry is made from.
     #[getter]
     fn path(&self) -> &str {
         &self.0.path
     }
 
-    /// The value.
+    /// The value of the entry.
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         from_payload(py, &self.0.value)
@@ -84,19 +84,19 @@ impl ProjectionEntry {
     }
 }
 
-/// A projection at one instant: a map of keys to values, ordered by key. A key of several fields is a tuple.
+/// A projection as of one instant: a map from keys to values, ordered by key. A key of several fields is a tuple.
 #[pyclass(frozen, module = "drumlin")]
 pub struct ProjectionView(pub store::ProjectionView);
 
 #[pymethods]
 impl ProjectionView {
-    /// The last commit that it shows.
+    /// The number of the last commit that it shows.
     #[getter]
     fn seq(&self) -> u64 {
         self.0.seq().0
     }
 
-    /// The value of `key`; of the first node in path order if several give it, `default` if none does.
+    /// The value of `key`, from the first node in path order if several nodes have that key; `default` if none has.
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -130,7 +130,7 @@ impl ProjectionView {
         self.0.entries().map(|entry| Ok((from_key(py, &entry.key)?, from_payload(py, &entry.value)?))).collect()
     }
 
-    /// The entries, by key and path.
+    /// The entries, in order of key and path.
     fn entries(&self) -> Vec<ProjectionEntry> {
         self.0.entries().map(ProjectionEntry).collect()
     }

@@ -10,13 +10,13 @@ use crate::reports::{describe, record, time};
 record! {
     /// Rows of a table that a purge erases.
     PurgedTable {
-        /// Where the table is; or was, for one in the trash or that only snapshots hold.
+        /// The table's path; for a table in the trash or held only by snapshots, its former path.
         path: String,
         /// Whether the pattern matches it; otherwise it has rows in common with a table that does.
         named: bool,
-        /// The versions that showed some of the rows.
+        /// The versions that showed some of these rows.
         versions: Vec<u64>,
-        /// The rows, those that no version showed included.
+        /// The number of these rows, including rows that no version showed.
         rows: u64,
     } {}
 }
@@ -29,19 +29,19 @@ impl From<store::PurgedTable> for PurgedTable {
 }
 
 record! {
-    /// What a purge would erase, or erased.
+    /// What a purge would erase, or has erased. `print` it.
     PurgePlan {
         /// The tables with such rows.
         tables: Vec<PurgedTable>,
-        /// The rows in row groups, each counted once.
+        /// The number of rows in row groups, each counted once.
         rows: u64,
-        /// The rows in memory, as written by key.
+        /// The number of rows in memory, written by key.
         rows_in_memory: u64,
-        /// Row groups to write again.
+        /// The number of row groups to rewrite.
         row_groups: u64,
-        /// Their bytes.
+        /// The bytes of these row groups.
         bytes: u64,
-        /// Tables for which the filter means nothing in any version: the path, and why.
+        /// Tables to which the filter does not apply in any version: the path, and why.
         not_covered: Vec<(String, String)>,
     } as text {
         fn __str__(&self) -> &str {
@@ -62,36 +62,36 @@ impl From<store::PurgePlan> for PurgePlan {
 record! {
     /// An object that a purge deleted.
     PurgedObject {
-        /// Its name in the store.
+        /// The object's name in the store.
         name: String,
-        /// Its bytes.
+        /// The object's size in bytes.
         bytes: u64,
-        /// CRC32C of these.
+        /// The CRC32C checksum of its bytes.
         crc32c: u32,
     } {}
 }
 
 record! {
-    /// What was looked at after a purge.
+    /// The evidence that a purge collected afterwards.
     PurgeProof {
-        /// The newest commit when it was looked at.
+        /// The number of the newest commit at the time of the examination.
         commit: u64,
-        /// Objects of the store, each needed by it, or listed as held.
+        /// The number of objects in the store; each is in use, or listed as held.
         objects: u64,
-        /// Their bytes.
+        /// The bytes of these objects.
         bytes: u64,
-        /// Row groups of the tables in question, all of whose rows were judged.
+        /// The number of row groups of the affected tables; the filter was evaluated on all of their rows.
         row_groups: u64,
-        /// Those rows.
+        /// The number of these rows.
         rows: u64,
-        /// How many of them match: 0, unless they were written while the purge ran.
+        /// The number of rows that match: 0, unless some were written during the purge.
         matching: u64,
-        /// Blocks with bytes that belong to no row group.
+        /// The number of blocks with bytes that belong to no row group.
         blocks_with_unused_bytes: u64,
     } {}
 }
 
-/// What a purge did.
+/// The result of a purge. `print` it.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(Clone, PartialEq)]
 pub struct PurgeReceipt(store::PurgeReceipt);
@@ -104,7 +104,7 @@ impl From<store::PurgeReceipt> for PurgeReceipt {
 
 #[pymethods]
 impl PurgeReceipt {
-    /// When it was done, in UTC.
+    /// When the purge was done, in UTC.
     #[getter]
     fn time(&self) -> SystemTime {
         time(drumlin::Timestamp(self.0.time))
@@ -116,7 +116,7 @@ impl PurgeReceipt {
         self.0.erased.clone().into()
     }
 
-    /// The commits that did it.
+    /// The numbers of the purge's commits.
     #[getter]
     fn commits(&self) -> Vec<u64> {
         self.0.commits.clone()
@@ -128,7 +128,7 @@ impl PurgeReceipt {
         self.0.bytes_written
     }
 
-    /// The objects deleted.
+    /// The deleted objects.
     #[getter]
     fn deleted(&self) -> Vec<PurgedObject> {
         let object = |object: &store::PurgedObject| {
@@ -144,13 +144,13 @@ impl PurgeReceipt {
         self.0.held.iter().map(|held| (held.what.clone(), held.why.clone())).collect()
     }
 
-    /// What this says nothing about.
+    /// What the receipt says nothing about.
     #[getter]
     fn not_examined(&self) -> Vec<String> {
         self.0.not_examined.clone()
     }
 
-    /// What shows that the rows are gone.
+    /// The evidence that the rows are gone.
     #[getter]
     fn proof(&self) -> PurgeProof {
         let store::PurgeProof { commit, objects, bytes, row_groups, rows, matching, blocks_with_unused_bytes } =
@@ -158,13 +158,13 @@ impl PurgeReceipt {
         PurgeProof { commit, objects, bytes, row_groups, rows, matching, blocks_with_unused_bytes }
     }
 
-    /// Whether nothing in the store holds an erased row any more.
+    /// Whether nothing in the store still holds an erased row.
     #[getter]
     fn complete(&self) -> bool {
         self.0.is_complete()
     }
 
-    /// All of it as JSON text.
+    /// The whole receipt as JSON text.
     fn to_json(&self) -> String {
         self.0.to_json()
     }

@@ -67,7 +67,7 @@ impl From<store::VersionInfo> for Version {
 
 #[pymethods]
 impl Version {
-    /// Its number: 0, 1, 2 ...
+    /// The version's number: 0, 1, 2 ...
     #[getter]
     fn version(&self) -> u64 {
         self.0.version.0
@@ -85,51 +85,51 @@ impl Version {
         time(self.0.time)
     }
 
-    /// What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`, `restore` or
-    /// `rows` (rows written by key since the previous one).
+    /// What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`, `restore`
+    /// or `rows` (rows written by key since the previous version).
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.name()
     }
 
-    /// Its rows.
+    /// The number of its rows.
     #[getter]
     fn rows(&self) -> u64 {
         self.0.rows
     }
 
-    /// The writer's metadata.
+    /// The metadata of the version; None if it has none.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.0.metadata.as_deref().map(|text| from_json(py, text)).transpose()
     }
 
-    /// The rows that it added; one that it changed counts as added and as removed. None where rows written by key were in
-    /// memory and nobody has counted them yet.
+    /// The number of rows that it added; a changed row counts as added and as removed. None if it includes rows written
+    /// by key that have not been counted yet.
     #[getter]
     fn rows_added(&self) -> Option<u64> {
         self.0.turnover.map(|rows| rows.added)
     }
 
-    /// The rows that it removed, counted likewise.
+    /// The number of rows that it removed, counted in the same way.
     #[getter]
     fn rows_removed(&self) -> Option<u64> {
         self.0.turnover.map(|rows| rows.removed)
     }
 
-    /// What its writer said.
+    /// The message of its commit: see `Store.with_message`.
     #[getter]
     fn message(&self) -> Option<&str> {
         self.0.note.message.as_deref()
     }
 
-    /// Who wrote it, by the name that the store was opened with.
+    /// Who wrote it: the `writer` that the store was opened with.
     #[getter]
     fn writer(&self) -> Option<&str> {
         self.0.note.writer.as_deref()
     }
 
-    /// How long the call took that made it, until it was its turn to commit; None of quick calls.
+    /// How long the call that made it took, until its turn to commit; None for quick calls.
     #[getter]
     fn duration(&self) -> Option<Duration> {
         self.0.note.duration_micros.map(Duration::from_micros)
@@ -147,9 +147,9 @@ impl Version {
 }
 
 record! {
-    /// A name that pins versions of many tables.
+    /// A name for versions of tables, one of each, which stay readable until it is dropped.
     Snapshot {
-        /// Its name.
+        /// The snapshot's name.
         name: String,
         /// When it was taken, in UTC.
         time: SystemTime,
@@ -166,13 +166,13 @@ impl From<store::SnapshotInfo> for Snapshot {
 }
 
 record! {
-    /// What a drop did.
+    /// The result of a drop.
     DropReport {
-        /// The paths dropped, in order.
+        /// The dropped paths, in order.
         paths: Vec<String>,
-        /// Versions dropped with them.
+        /// The number of dropped versions.
         versions: u64,
-        /// Bytes that a reclaim can free, unless other tables share their blocks and no snapshot holds them.
+        /// Bytes that a reclaim can free, unless other tables share their blocks or a snapshot holds them.
         bytes: u64,
         /// Paths and patterns that named no table, with `missing_ok`.
         missing: Vec<String>,
@@ -187,9 +187,9 @@ impl From<store::DropReport> for DropReport {
 }
 
 record! {
-    /// What a copy or a move did.
+    /// The result of a copy or a move.
     CopyReport {
-        /// The new path of each table, by the old one.
+        /// The new path of each table, by its old path.
         tables: BTreeMap<String, String>,
         /// The number of payloads copied or moved.
         payloads: u64,
@@ -197,15 +197,15 @@ record! {
 }
 
 record! {
-    /// What copying tables to another store did.
+    /// The result of copying tables to another store.
     CopyToReport {
-        /// The tables that were copied, in path order.
+        /// The copied tables, in path order.
         tables: Vec<String>,
-        /// Those that were there already.
+        /// The tables that were there already.
         present: Vec<String>,
-        /// Row groups copied.
+        /// The number of copied row groups.
         row_groups: u64,
-        /// Their bytes.
+        /// The bytes of these row groups.
         bytes: u64,
     } {}
 }
@@ -225,11 +225,11 @@ impl From<drumlin::CopyReport> for CopyReport {
 }
 
 record! {
-    /// What deleting versions did.
+    /// The result of deleting versions.
     VersionsReport {
-        /// The versions deleted, by path.
+        /// The deleted versions, by path.
         versions: BTreeMap<String, Vec<u64>>,
-        /// Missing versions, with `missing_ok`, by path.
+        /// Versions that did not exist, by path, with `missing_ok`.
         missing: BTreeMap<String, Vec<u64>>,
         /// Bytes that a reclaim can free, unless other tables share their blocks.
         bytes: u64,
@@ -248,13 +248,13 @@ impl From<store::VersionsReport> for VersionsReport {
 record! {
     /// A dropped table that can be restored.
     TrashItem {
-        /// Where it was.
+        /// The path that it was dropped from.
         path: String,
         /// When it was dropped, in UTC.
         time: SystemTime,
-        /// Rows of its newest version.
+        /// The number of rows in its newest version.
         rows: u64,
-        /// Bytes of its row groups.
+        /// The bytes of its row groups.
         bytes: u64,
     } {}
 }
@@ -266,9 +266,9 @@ impl From<store::TrashItem> for TrashItem {
 }
 
 record! {
-    /// What a checkpoint did.
+    /// The result of a checkpoint.
     CheckpointReport {
-        /// Tables with rewritten row groups.
+        /// The number of tables with rewritten row groups.
         tables: u64,
         /// Row groups of all tables before the checkpoint.
         row_groups_before: u64,
@@ -284,7 +284,8 @@ record! {
         rows_flushed: u64,
         /// Versions removed by retention.
         versions_expired: u64,
-        /// Windows that were void because others changed their row groups during the checkpoint.
+        /// Windows of row groups that were not rewritten, because others changed their row groups during the
+        /// checkpoint.
         windows_void: u64,
         /// Windows that could not be rewritten and were left as they are: the table and why.
         failures: Vec<String>,
@@ -318,7 +319,7 @@ record! {
     Holding {
         /// Bytes of tables in the trash, within their grace period.
         trash_bytes: u64,
-        /// Bytes of blocks that readers of this process still use.
+        /// Bytes of blocks that readers in this process still use.
         pinned_bytes: u64,
         /// Unused bytes in blocks that have other parts in use; a checkpoint may repack them.
         fragment_bytes: u64,
@@ -328,15 +329,15 @@ record! {
 }
 
 record! {
-    /// What is kept for other processes: a lease, or what is staged for a job.
+    /// What is kept for other processes: a lease, or the rows staged for a job.
     Hold {
-        /// Its number, which names its folder of blocks.
+        /// Its number, which is in the name of its folder of blocks.
         number: u64,
-        /// The job that it is staged for; `None` for a lease.
+        /// The job for which rows are staged; None for a lease.
         job: Option<String>,
-        /// When its owner was last heard of.
+        /// When its owner last renewed it, in UTC.
         beat: SystemTime,
-        /// How long it lives without that.
+        /// How long it lives after its last renewal.
         life: Duration,
     } {}
 }
@@ -349,13 +350,13 @@ impl From<store::HoldInfo> for Hold {
 }
 
 record! {
-    /// What a commit of staged rows did.
+    /// The result of a commit of staged rows.
     StagedReport {
-        /// The commit.
+        /// The number of the commit.
         seq: u64,
         /// The job's name.
         job: String,
-        /// The version that each table got.
+        /// The version that each table got, by path.
         versions: BTreeMap<String, u64>,
     } {}
 }
@@ -368,23 +369,23 @@ impl From<store::StagedReport> for StagedReport {
 }
 
 record! {
-    /// What a reclaim did.
+    /// The result of a reclaim.
     ReclaimReport {
-        /// Tables in the trash given up.
+        /// Tables removed from the trash for good.
         tables: u64,
-        /// Blocks deleted.
+        /// The number of deleted blocks.
         blocks: u64,
-        /// Bytes of those blocks.
+        /// The bytes of these blocks.
         bytes: u64,
         /// Deleted objects that nothing had ever referred to: left by crashes and failures.
         orphans: u64,
-        /// Bytes of those objects.
+        /// The bytes of these objects.
         orphan_bytes: u64,
-        /// Objects that could not be deleted, with the error; they stay listed for the next reclaim.
+        /// Objects that could not be deleted, with the error; the next reclaim tries again.
         failures: Vec<(String, String)>,
-        /// What still holds space.
+        /// Space that was not freed, by reason.
         holding: Holding,
-        /// What is kept for other processes.
+        /// The leases and jobs for which data is kept.
         holds: Vec<Hold>,
     } as text {
         fn __str__(&self) -> &str {
@@ -411,19 +412,19 @@ impl From<store::ReclaimReport> for ReclaimReport {
 }
 
 record! {
-    /// A fault found by verify.
+    /// A fault that verify found.
     Fault {
         /// The table's path, or a description if it has none.
         table: String,
-        /// The row group.
+        /// The number of the row group.
         row_group: u64,
-        /// What is wrong; names object and offset.
+        /// What is wrong, with the name and offset of the object.
         error: String,
     } {}
 }
 
 record! {
-    /// What verify found.
+    /// The result of verify.
     VerifyReport {
         /// Tables checked, including those in the trash and those held only by snapshots.
         tables: u64,
@@ -431,12 +432,12 @@ record! {
         row_groups: u64,
         /// Bytes read and checked.
         bytes: u64,
-        /// What is wrong. Empty if the store is sound.
+        /// The faults found. Empty if the store is intact.
         faults: Vec<Fault>,
-        /// Objects that nothing refers to, with their sizes in bytes; harmless, and removed by a reclaim.
+        /// Objects that nothing refers to, with their sizes in bytes. They are harmless; a reclaim deletes them.
         orphans: Vec<(String, u64)>,
     } as text {
-        /// Whether nothing is wrong.
+        /// Whether no faults were found.
         #[getter]
         fn ok(&self) -> bool {
             self.faults.is_empty()
@@ -463,15 +464,15 @@ impl From<store::VerifyReport> for VerifyReport {
 }
 
 record! {
-    /// A call of a trigger that failed.
+    /// A failed call of a trigger.
     TriggerFailure {
-        /// The trigger.
+        /// The name of the trigger.
         trigger: String,
-        /// The commit.
+        /// The number of the commit.
         seq: u64,
-        /// The node.
+        /// The path of the node.
         path: String,
-        /// What the callback raised, with its traceback.
+        /// The exception that the callback raised, with its traceback.
         error: String,
     } {}
 }
@@ -484,11 +485,11 @@ impl From<store::TriggerFailure> for TriggerFailure {
 }
 
 record! {
-    /// What an import of nodes did.
+    /// The result of an import of nodes.
     ImportReport {
-        /// Nodes that were created.
+        /// The number of created nodes.
         created: u64,
-        /// Existing nodes that got their payload.
+        /// The number of existing nodes whose payload was set.
         updated: u64,
     } {}
 }

@@ -139,27 +139,27 @@ impl Reading {
         Schema(self.schema.clone())
     }
 
-    /// The last commit that the reading sees.
+    /// The number of the newest commit that the reading sees.
     #[getter]
     fn seq(&self) -> u64 {
         self.seq.0
     }
 
-    /// Whether the version has exactly the rows of a single write.
+    /// Whether the version has exactly the rows of one write.
     #[getter]
     fn written_whole(&self) -> bool {
         let version = self.view.table.version(self.view.read_point.version);
         version.is_some_and(|version| version.kind == VersionKind::Write) && !self.view.shows_unnumbered_rows()
     }
 
-    /// The number of its version and what its writer noted, as JSON text; None if its transaction made the version.
+    /// The number of its version and the version's metadata as JSON text; None if its transaction made the version.
     #[getter]
     fn version(&self) -> Option<(u64, Option<&str>)> {
         let record = self.table.numbered(&self.view)?;
         Some((record.version.0, record.metadata.as_deref()))
     }
 
-    /// The number of its rows, if nothing need be read to know it: without a filter, if no rows are in memory.
+    /// The number of its rows if it is known without reading: without a filter, and if no rows are in memory.
     #[getter]
     fn known_rows(&self) -> Option<u64> {
         self.rows_of_version().map(|rows| self.bounded(rows))
@@ -170,8 +170,8 @@ impl Reading {
         Ok(self.bounded(self.count_unbounded(py)?))
     }
 
-    /// At most `rows` of the first rows, in `columns` if they are given. `None` if more would have to be read for them: the
-    /// last rows that a filter keeps are found from the end.
+    /// At most `rows` of the first rows, in `columns` if given. None if more would have to be read: the last rows that
+    /// a filter keeps are found from the end.
     #[pyo3(signature = (rows, columns=None))]
     fn head(&self, py: Python<'_>, rows: u64, columns: Option<Vec<String>>) -> PyResult<Option<Batches>> {
         let mut options = self.options.scan.clone();
@@ -212,7 +212,7 @@ impl Reading {
     }
 }
 
-/// A running scan: its batches are returned one at a time, here or to the consumer of its Arrow stream.
+/// A running scan: its batches are returned one by one, here or to the consumer of its Arrow stream.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Stream {
     schema: SchemaRef,
@@ -306,7 +306,7 @@ impl RecordBatchReader for Exported {
     }
 }
 
-/// All batches of a reading, in memory. It also acts as a reading of itself.
+/// All batches of a reading, in memory. They can also be used as a reading.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 #[derive(Clone)]
 pub struct Batches {
@@ -328,7 +328,7 @@ impl Batches {
         Schema(self.schema.clone())
     }
 
-    /// The batches, reduced to the existing ones among `columns` if these are given.
+    /// The batches with only those of `columns` that exist; without `columns`, with all.
     #[pyo3(signature = (columns=None))]
     fn collect(&self, columns: Option<Vec<String>>) -> PyResult<Self> {
         let Some(columns) = columns else { return Ok(self.clone()) };
@@ -340,7 +340,7 @@ impl Batches {
         projected().map_err(raise)
     }
 
-    /// Itself.
+    /// The batches themselves.
     fn stream(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }
@@ -353,7 +353,7 @@ impl Batches {
         .try_iter()
     }
 
-    /// The rows of all batches.
+    /// The number of rows in all batches.
     #[getter]
     fn num_rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
@@ -375,20 +375,19 @@ impl Batches {
     }
 }
 
-/// One batch of a result. `pyarrow.record_batch(...)` accepts it, and so does anything that supports
-/// `__arrow_c_array__`.
+/// One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it.
 #[pyclass(frozen, module = "drumlin")]
 pub struct Batch(RecordBatch);
 
 #[pymethods]
 impl Batch {
-    /// Its rows.
+    /// The number of rows.
     #[getter]
     fn num_rows(&self) -> usize {
         self.0.num_rows()
     }
 
-    /// Its schema.
+    /// The schema of the batch.
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.0.schema())

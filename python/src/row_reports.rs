@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 use crate::reports::{Version, describe, record};
 
 record! {
-    /// What a write by key did.
+    /// The result of a write by key.
     RowsReport {
         /// The number of the commit; None in a transaction.
         seq: Option<u64>,
-        /// Rows written, or keys deleted, whether they existed or not.
+        /// The number of written rows, or of keys to delete, whether they existed or not.
         rows: u64,
-        /// The version that it made, if it was large or had metadata. Other rows belong to the version that the next
-        /// checkpoint, snapshot or large write makes.
+        /// The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that
+        /// the next checkpoint, snapshot or large write makes.
         version: Option<Version>,
     } {}
 }
@@ -26,9 +26,9 @@ impl From<store::RowsReport> for RowsReport {
 }
 
 record! {
-    /// What a row delete did.
+    /// The result of a delete of rows.
     DeleteReport {
-        /// Rows deleted.
+        /// The number of deleted rows.
         rows: u64,
         /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
         version: Option<Version>,
@@ -42,9 +42,9 @@ impl From<store::DeleteReport> for DeleteReport {
 }
 
 record! {
-    /// What an update did.
+    /// The result of an update.
     UpdateReport {
-        /// Rows updated.
+        /// The number of updated rows.
         rows: u64,
         /// The version that it made, or the unchanged newest one if no row matched. None in a transaction.
         version: Option<Version>,
@@ -58,13 +58,13 @@ impl From<store::UpdateReport> for UpdateReport {
 }
 
 record! {
-    /// What a merge did.
+    /// The result of a merge.
     MergeReport {
-        /// Rows that got new values.
+        /// The number of rows that got new values.
         updated: u64,
-        /// Rows deleted.
+        /// The number of deleted rows.
         deleted: u64,
-        /// Rows added.
+        /// The number of added rows.
         inserted: u64,
         /// The version that it made, or the unchanged newest one if nothing changed. None in a transaction.
         version: Option<Version>,

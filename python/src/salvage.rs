@@ -8,20 +8,22 @@ use crate::reports::{describe, record};
 record! {
     /// Something that could not be salvaged.
     Loss {
-        /// What kind of thing: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or "change".
+        /// What was lost: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or
+        /// "change".
         kind: String,
-        /// The table's path; for nodes, where they begin; for a snapshot, its name. `None` if it is unknown, or if there
+        /// The table's path; for nodes, where they begin; for a snapshot, its name. None if it is unknown, or if there
         /// is none.
         path: Option<String>,
         /// For nodes: the path after the last.
         until: Option<String>,
-        /// The first and last of the commits.
+        /// The numbers of the first and the last lost commit.
         commits: Option<(u64, u64)>,
-        /// The row group.
+        /// The number of the row group.
         row_group: Option<u64>,
-        /// For each version that has lost rows: its number, the first lost row in storage order, and how many.
+        /// For each version that has lost rows: its number, the first lost row in storage order, and the number of lost
+        /// rows.
         versions: Vec<(u64, u64, u64)>,
-        /// Why; names object and offset where there is one.
+        /// The reason, with the name and offset of the object if there is one.
         why: String,
     } as text {
         fn __str__(&self) -> &str {
@@ -41,15 +43,15 @@ impl From<store::Loss> for Loss {
 }
 
 record! {
-    /// What a salvage did.
+    /// The result of a salvage.
     SalvageReport {
-        /// The last commit of the damaged store that is in the new one.
+        /// The newest commit of the damaged store that is in the new one.
         seq: u64,
         /// Tables kept, including those in the trash and those held by snapshots.
         tables: u64,
         /// Row groups kept.
         row_groups: u64,
-        /// Their bytes.
+        /// The bytes of these row groups.
         bytes: u64,
         /// Nodes kept.
         nodes: u64,

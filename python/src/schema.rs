@@ -10,8 +10,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use crate::errors::raise;
 use crate::foreign::GivenSchema;
 
-/// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` accepts it, and so does anything that
-/// supports `__arrow_c_schema__`.
+/// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
+/// `__arrow_c_schema__` accept it.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
 pub struct Schema(pub SchemaRef);

@@ -58,7 +58,7 @@ impl Split {
     }
 }
 
-/// Keeps what splits show.
+/// Keeps what splits show from being deleted.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Lease {
     core: Detached<drumlin::Lease>,
@@ -99,7 +99,7 @@ impl SplitReader {
         Ok(Self(detached(py, || drumlin::SplitReader::open(uri, &options))?))
     }
 
-    /// Of an open store.
+    /// The reader of an open store.
     #[staticmethod]
     fn of(store: &Store) -> Self {
         Self(drumlin::SplitReader::of(&store.core))

@@ -51,15 +51,15 @@ impl JobSettings {
     }
 }
 
-/// What the workers of a job need.
+/// What the workers of a job need to stage rows.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Ticket(drumlin::Ticket);
 
-/// Rows that are on storage and part of no table yet.
+/// Rows that are on storage but in no table yet.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Token(drumlin::Token);
 
-/// Where a worker stages rows.
+/// Writes rows to storage for a worker.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Stage(Detached<drumlin::Stage>);
 
@@ -116,7 +116,7 @@ impl Ticket {
         detached(py, || self.0.beat(&store.core))
     }
 
-    /// Whether it has ended without a commit.
+    /// Ends the job. Returns whether it ended without a commit.
     fn abort(&self, py: Python<'_>, store: &Store) -> PyResult<bool> {
         Ok(detached(py, || self.0.abort(&store.core))? == Aborted::Aborted)
     }
@@ -167,7 +167,7 @@ impl Stage {
         Ok(Self(Detached::new(detached(py, || drumlin::Stage::open(uri, &options))?)))
     }
 
-    /// In an open store.
+    /// The stage of an open store.
     #[staticmethod]
     fn of(store: &Store) -> Self {
         Self(Detached::new(drumlin::Stage::of(&store.core)))
@@ -240,7 +240,7 @@ pub fn commit_staged(
     Ok(with_progress(py, progress, commit)?.into())
 }
 
-/// Ends the jobs of tokens; whether none of them was committed.
+/// Ends the jobs of tokens. Returns whether none of them was committed.
 #[pyfunction]
 pub fn abort_staged(py: Python<'_>, store: &Store, tokens: Vec<PyRef<'_, Token>>) -> PyResult<bool> {
     let tokens: Vec<drumlin::Token> = tokens.iter().map(|token| token.0.clone()).collect();

@@ -161,7 +161,7 @@ impl Store {
         detached(py, || self.core.undrop(path, to))
     }
 
-    /// Without `since`: from now on.
+    /// The commits after `since`; without it, those from now on.
     #[pyo3(signature = (since=None))]
     fn changes(this: &Bound<'_, Self>, since: Option<u64>) -> PyResult<ChangeFeed> {
         let core = &this.get().core;

@@ -57,6 +57,12 @@ impl Transaction {
         Ok(detached(py, || self.core.commit())?.0)
     }
 
+    /// The transaction in which all is to be done again; `None` once it is committed.
+    fn commit_or_again(&self, py: Python<'_>) -> PyResult<Option<Self>> {
+        let again = detached(py, || self.core.commit_or_again())?;
+        Ok(again.map(|core| Self::new(core, self.store.clone_ref(py))))
+    }
+
     fn abort(&self, py: Python<'_>) {
         py.detach(|| self.core.abort());
     }

@@ -31,13 +31,13 @@ fn message(py: Python<'_>, error: &PyErr) -> PyResult<std::ffi::CString> {
 
 #[pymethods]
 impl Ui {
-    /// The address to open in a browser. It has a token, which is a key to the store: show it to nobody else.
+    /// The address to open in a browser. It contains a token that gives access to the store: do not share it.
     #[getter]
     fn address(&self) -> &str {
         self.0.address()
     }
 
-    /// Ends the server. The store stays open.
+    /// Stops the server. The store stays open.
     fn close(&self) {
         // It cannot fail.
         let _ = unlocked(|| {

@@ -37,6 +37,11 @@ pub fn shown(value: &Bound<'_, PyAny>) -> String {
     clip(&text, SHOWN_MAX)
 }
 
+/// The type of a value with its article, as messages show it: `an int`.
+pub fn a_type(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    value.py().import("drumlin._values.evidence")?.call_method1("a_type", (value,))?.extract()
+}
+
 /// The values as a column of `data_type`, missing ones as null. `what` is what messages call it.
 pub fn to_array(values: &[Bound<'_, PyAny>], data_type: &DataType, what: &str) -> PyResult<ArrayRef> {
     let column = Column { values, what };

@@ -22,15 +22,15 @@ thread_local! {
     static STOP: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
-/// Sets the function that makes a bar for a call that takes long: an object with `show(done, total, rows, bytes,
-/// left)` and `close()`, or None for none.
+/// Sets the function that makes a progress bar for a call that takes long: an object with `show(done, total, rows,
+/// bytes, left)` and `close()`, or None for no bar.
 #[pyfunction]
 pub fn make_bars(make: Py<PyAny>) {
     *MAKE_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Some(make);
 }
 
-/// Calls `function`. Where a call of the store's within it takes long, `stop` is called about every 50 ms, and what that
-/// raises ends the call, as Ctrl-C does.
+/// Calls `function`. While a call of the store within it takes long, `stop` is called about every 50 ms; an exception
+/// from it ends the call, as Ctrl-C does.
 #[pyfunction]
 pub fn stoppable<'py>(function: &Bound<'py, PyAny>, stop: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     struct Restore(Option<Py<PyAny>>);

@@ -137,7 +137,7 @@ def test_credentials_are_never_told(place: tuple[str, dict[str, str]], capfd: py
     assert "canary" not in "".join(told) + out.out + out.err
 
 
-def test_a_bucket_that_is_not_there_is_told(place: tuple[str, dict[str, str]]) -> None:
+def test_a_bucket_that_is_not_there_is_reported(place: tuple[str, dict[str, str]]) -> None:
     uri, options = place
     with pytest.raises(drumlin.Error):
         drumlin.open("s3://nowhere/x", storage_options=options)

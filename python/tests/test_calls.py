@@ -31,7 +31,7 @@ def batches(count: int, seconds: float = 0.0, drawn: list[int] | None = None) ->
     return pa.RecordBatchReader.from_batches(SCHEMA, make())
 
 
-def test_progress_is_told(store: drumlin.Store) -> None:
+def test_progress_is_reported(store: drumlin.Store) -> None:
     steps: list[tuple[int, int, int, int, float | None]] = []
 
     def tell(*step: int) -> None:

@@ -194,7 +194,7 @@ def test_a_key_is_not_called_a_sort_column(store: drumlin.Store) -> None:
 @pytest.mark.parametrize(
     "where", ['s = "x"', '"x" = s', 's in ("x", "y")', 's like "x"', "s > x", 's between "x" and s']
 )
-def test_a_text_in_double_quotes_is_told(store: drumlin.Store, where: str) -> None:
+def test_a_text_in_double_quotes_is_pointed_out(store: drumlin.Store, where: str) -> None:
     store.write("t", {"s": ["x"]})
     with pytest.raises(drumlin.InvalidArgument, match="a string needs single quotes: 'x'"):
         store.read("t", where=where).to_arrow()
@@ -384,7 +384,7 @@ def test_a_reclaim_without_descriptors_says_what_it_did(folder: str, starve: Any
         assert (report.blocks, report.failures) == (1, [])
 
 
-def test_a_store_that_is_open_here_is_told_so(folder: str) -> None:
+def test_a_store_that_is_open_here_is_pointed_out(folder: str) -> None:
     with drumlin.open(folder), pytest.raises(drumlin.Locked, match="this process"):
         drumlin.open(folder, inline_bytes=5)
     program = "import sys, drumlin; drumlin.open(sys.argv[1])"

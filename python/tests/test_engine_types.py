@@ -346,7 +346,7 @@ def estimate(connection: duckdb.DuckDBPyConnection, query: str) -> list[int]:
     return [int(found.replace(",", "")) for found in re.findall(r"~([0-9,]+) rows?", text)]
 
 
-def test_duckdb_is_told_how_many_rows_there_are(store: drumlin.Store) -> None:
+def test_duckdb_learns_how_many_rows_there_are(store: drumlin.Store) -> None:
     store.write("small", {"id": range(10)})
     store.write("large", {"id": range(5000)})
     store.table("large").delete("id % 5 = 0")

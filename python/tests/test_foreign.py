@@ -270,9 +270,9 @@ def test_another_extension_type_is_refused_by_every_door(folder: str, tmp_path: 
             "t",
             "--append",
         ]
-        told_by_import = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert told_by_import.returncode == (name == "bad"), told_by_import.stderr
-        assert name == "good" or "'arrow.opaque'" in told_by_import.stderr
+        imported = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert imported.returncode == (name == "bad"), imported.stderr
+        assert name == "good" or "'arrow.opaque'" in imported.stderr
 
 
 def test_extension_types_within_others(store: drumlin.Store) -> None:

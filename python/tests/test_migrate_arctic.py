@@ -13,6 +13,7 @@ from other_systems import need
 
 import drumlin
 from drumlin.migrate import Incomplete, Report, from_arctic, path_of
+from drumlin.migrate.sources import arctic
 
 arcticdb = need("arcticdb")
 
@@ -234,7 +235,7 @@ def test_a_snapshot_that_shows_other_versions_is_left_alone(library: Any, store:
     assert store.read("a", as_of="there eod").to_pandas()["n"].item() == 0
 
 
-def test_retention_here_that_snapshots_there_contradict_is_told(library: Any, store: drumlin.Store) -> None:
+def test_retention_here_that_snapshots_there_contradict_is_reported(library: Any, store: drumlin.Store) -> None:
     for n in range(2):
         library.write("a", pd.DataFrame({"n": [n]}))
     library.snapshot("eod", versions={"a": 0})
@@ -313,7 +314,7 @@ def test_what_others_have_written_stays(library: Any, store: drumlin.Store) -> N
     assert not from_arctic(library, store, prefix="p", symbols=["mine"]).ok
 
 
-def test_another_library_of_the_same_name_is_told_apart(library: Any, store: drumlin.Store, tmp_path: Path) -> None:
+def test_another_library_of_the_same_name_is_distinguished(library: Any, store: drumlin.Store, tmp_path: Path) -> None:
     other = arcticdb.Arctic(f"lmdb://{tmp_path / 'other'}").create_library("lib")
     for place in (library, other):
         place.write("s", pd.DataFrame({"n": [1]}))
@@ -321,6 +322,39 @@ def test_another_library_of_the_same_name_is_told_apart(library: Any, store: dru
     [failure] = from_arctic(other, store).failures
     assert "two sources" in failure.reason
     assert len(store.table("s").versions()) == 1
+
+
+def test_frames_that_would_not_come_back_equal_are_stored_as_pyarrow_has_them(
+    library: Any, store: drumlin.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # ArcticDB itself has no such frames; what reads it may make some.
+    odd = pd.DataFrame({"o": pd.Series(["a", b"b", None], dtype=object), "n": [1, 2, 3]})
+    odd = odd.set_axis([5, 6, 8])
+    given = {"when": pd.Timestamp("2024-01-01"), "pair": (1, np.int64(2))}
+    for name in ("changed", "odd"):
+        library.write(name, pd.DataFrame({"n": [0]}))
+    monkeypatch.setattr(arctic, "frame_of", lambda *_: arctic.SourceFrame(odd, given, "frame"))
+    wrong = from_arctic(library, store).failures
+    assert ["metadata['pair']: tuple is not a JSON value" in failure.reason for failure in wrong] == [True] * 2
+    write = drumlin.Table.write
+
+    def change(self: Any, data: Any, **more: Any) -> Any:
+        return write(self, data.assign(n=[1, 2, 4]) if self.path == "changed" else data, **more)
+
+    monkeypatch.setattr(drumlin.Table, "write", change)
+    report = from_arctic(library, store, coerce=True)
+    [failure] = report.failures
+    assert (failure.name, "reads back other rows" in failure.reason) == ("changed", True)
+    [note, converted] = [note for note in report.notes if note.startswith("odd")]
+    assert note.startswith("odd version 0: metadata['pair']: tuple is not a JSON value")
+    assert note.endswith(": it is stored as JSON has it")
+    assert converted.startswith(
+        "odd version 0: stored as pyarrow converts it (column 'o' holds values of several types"
+    )
+    assert store.tables() == ["odd"]
+    assert store.read("odd").to_pandas()["o"].tolist() == [b"a", b"b", None]
+    assert_same(store.read("odd").to_pandas()[["n"]], odd[["n"]])
+    assert store.table("odd").versions()[0].metadata == {"when": "2024-01-01T00:00:00", "pair": [1, 2]}
 
 
 ODD_NAMES = ["/a", "a//b", "..", "a/./b", "x?", "a%2F", "sp ace", "a/b", "a", "~", "'\"", "end/", "%", "100%"]

@@ -73,7 +73,7 @@ def test_parquet_in_and_out(exports: Path, tmp_path: Path, folder: str) -> None:
     assert sorted(entry.name for entry in by_name.iterdir()) == ["symbol=A", "symbol=B"]
 
 
-def test_what_failed_is_told_by_the_exit_code(exports: Path, folder: str) -> None:
+def test_what_failed_shows_in_the_exit_code(exports: Path, folder: str) -> None:
     (exports / "broken.parquet").write_bytes(b"no")
     done = run(1, "parquet", exports, folder)
     assert "  failed: broken: " in done.stdout

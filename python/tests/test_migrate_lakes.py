@@ -131,7 +131,7 @@ def test_columns_with_other_names_in_files_are_refused(tmp_path: Path, store: dr
     assert store.tables() == []
 
 
-def test_another_delta_table_is_told_apart(tmp_path: Path, store: drumlin.Store) -> None:
+def test_another_delta_table_is_distinguished(tmp_path: Path, store: drumlin.Store) -> None:
     for name in ("a", "b"):
         deltalake.write_deltalake(str(tmp_path / name), rows(1))
     from_delta(str(tmp_path / "a"), store, "t")

@@ -220,8 +220,21 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, store:
         to_parquet(store, "a", tmp_path / "x", partition_by=["m"])
     with pytest.raises(drumlin.InvalidArgument, match="only the columns to partition by"):
         to_parquet(store, "a", tmp_path / "x", partition_by=["n"])
-    with pytest.raises(TypeError, match="replace"):
-        to_parquet(store, "a", tmp_path / "x", replace=1)  # type: ignore[arg-type]
+    for wrong, message in (
+        ({"replace": 1}, "replace must be True or False, not an int"),
+        ({"partition_by": "n"}, r"partition_by must be a list of names, not one name; write \['n'\]"),
+        ({"partition_by": 1}, "partition_by must be a list of names, not an int"),
+        ({"partition_by": [None]}, "partition_by must be a list of names, each a str; None is None"),
+        ({"as_of": True}, "as_of must be a version's number, a snapshot's name or a datetime, not a bool"),
+        ({"as_of": np.float64(1)}, "as_of must be .* not a numpy.float64"),
+        ({"threads": 1.5}, "threads must be a number, not a float"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            to_parquet(store, "a", tmp_path / "x", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pattern must be a str, not a pandas.Timestamp"):
+        to_parquet(store, pd.Timestamp("2024-01-01"), tmp_path / "x")
+    with pytest.raises(drumlin.InvalidArgument, match="as_of=-1: versions count from 0"):
+        to_parquet(store, "a", tmp_path / "x", as_of=-1)
     assert not (tmp_path / "x").exists()
 
 

@@ -17,10 +17,10 @@ from nightly.parts import ROOT, Job, Part
 def test_all_tests_that_draw_seeds_are_found() -> None:
     found = parts.seeded(ROOT / "crates/drumlin/tests/it")
     for name in (
-        "episodes::random_operations_equal_the_model",
-        "crash::a_crash_at_any_operation_leaves_before_or_after",
-        "shared::all_operations_over_a_network_that_fails_are_done_once_or_not",
-        "swarm::whatever_follows_whatever_equals_the_model",
+        "models::episodes::random_operations_equal_the_model",
+        "faults::crash::a_crash_at_any_operation_leaves_before_or_after",
+        "processes::shared::all_operations_over_a_network_that_fails_are_done_once_or_not",
+        "models::swarm::whatever_follows_whatever_equals_the_model",
     ):
         assert name in found
     assert len(found) > 20

@@ -134,7 +134,7 @@ def test_appends_carry_the_index_on(store: drumlin.Store, name: str) -> None:
     assert_frame_equal(store.read("t", as_of=0).to_pandas(), frame, check_freq=False)
 
 
-def test_a_range_index_is_numbered_anew_once_rows_were_picked(store: drumlin.Store) -> None:
+def test_a_range_index_is_numbered_again_once_rows_were_picked(store: drumlin.Store) -> None:
     frame = pd.DataFrame({"a": range(10)}, index=pd.RangeIndex(100, 200, 10, name="r"))
     store.write("t", frame)
     for options in ({"where": "a >= 5"}, {"tail": 5}, {"limit": 5}):

@@ -180,7 +180,7 @@ def read_and_write(folder: str, out: str, start: int) -> int:
 
 # faults: second process, fork x open
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_other_processes_open_the_store_anew(folder: str, tmp_path: os.PathLike[str], method: str) -> None:
+def test_other_processes_open_the_store_again(folder: str, tmp_path: os.PathLike[str], method: str) -> None:
     with drumlin.open(folder) as store:
         store.write("t", {"n": range(1000)})
         with multiprocessing.get_context(method).Pool(2) as pool:

@@ -260,7 +260,7 @@ def test_a_function_that_holds_the_store_is_collected(folder: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from("abcde"), st.none() | st.integers(0, 3)), max_size=20))
-def test_it_is_what_one_made_anew_would_be(steps: list[tuple[str, int | None]]) -> None:
+def test_it_is_what_a_new_one_would_be(steps: list[tuple[str, int | None]]) -> None:
     with drumlin.open("memory://", cpu_threads=1) as store:
         store.tree.projection("fields", "n/*", key="payload", value="name", bag=True)
         store.tree.projection(

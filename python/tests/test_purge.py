@@ -73,7 +73,7 @@ def test_a_purge_leaves_nothing(folder: str) -> None:
         assert all(item.crc32c > 0 for item in receipt.deleted if item.bytes)
 
 
-def test_a_reader_is_told_of_and_not_broken(folder: str) -> None:
+def test_a_reader_is_reported_and_not_broken(folder: str) -> None:
     with drumlin.open(folder, inline_bytes=0) as store:
         store.write("t", {"id": list(range(100))})
         result = store.read("t")

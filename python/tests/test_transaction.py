@@ -306,7 +306,7 @@ def test_a_write_that_fails_leaves_the_rest(store: drumlin.Store) -> None:
     assert store.verify().ok
 
 
-def test_what_a_call_calls_is_told_that_it_is_in_use(store: drumlin.Store) -> None:
+def test_what_a_call_calls_learns_that_it_is_in_use(store: drumlin.Store) -> None:
     said: list[str] = []
 
     def meddle(*_: object) -> None:

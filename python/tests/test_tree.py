@@ -441,7 +441,7 @@ def test_everything_that_takes_a_pattern_takes_both(store: drumlin.Store) -> Non
         store.tree.delete_many,
         store.tree.clear_payloads,
     ):
-        with pytest.raises(TypeError, match="expected a pattern .a str or a drumlin.P., not a int"):
+        with pytest.raises(TypeError, match="expected a pattern .a str or a drumlin.P., not an int"):
             take(3)  # type: ignore[operator]
         with pytest.raises(drumlin.InvalidArgument, match="pattern 'a//b'"):
             take("a//b")  # type: ignore[operator]

@@ -30,7 +30,7 @@ def raised(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-def test_a_callback_is_told_what_happened(store: drumlin.Store) -> None:
+def test_a_callback_gets_what_happened(store: drumlin.Store) -> None:
     events: list[Event] = []
     name = store.tree.on("config/**", events.append)
     before = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=1)

@@ -5,86 +5,69 @@
 #![allow(clippy::disallowed_methods, clippy::type_complexity, reason = "as in the other tests")]
 #![allow(dead_code, unused_imports, reason = "the modules have tests of their own, which run elsewhere")]
 
-#[path = "it/aggregates.rs"]
-mod aggregates;
-#[path = "it/clocks.rs"]
-mod clocks;
-#[path = "it/constraints.rs"]
-mod constraints;
-#[path = "it/copies.rs"]
-mod copies;
-#[path = "it/copy_op.rs"]
-mod copy_op;
-#[path = "it/copy_to.rs"]
-mod copy_to;
-#[path = "it/crash.rs"]
-mod crash;
-#[path = "it/diffs.rs"]
-mod diffs;
-#[path = "it/erasing.rs"]
-mod erasing;
-#[path = "it/evolve.rs"]
-mod evolve;
-#[path = "it/evolve_model.rs"]
-mod evolve_model;
-#[path = "it/evolve_run.rs"]
-mod evolve_run;
-#[path = "it/histories.rs"]
-mod histories;
-#[path = "it/histories_folder.rs"]
-mod histories_folder;
-#[path = "it/key_types.rs"]
-mod key_types;
-#[path = "it/keyed_model.rs"]
-mod keyed_model;
-#[path = "it/layout.rs"]
-mod layout;
-#[path = "it/log_faults.rs"]
-mod log_faults;
-#[path = "it/merges.rs"]
-mod merges;
-#[path = "it/model.rs"]
-mod model;
-#[path = "it/ordered.rs"]
-mod ordered;
-#[path = "it/pages.rs"]
-mod pages;
-#[path = "it/patches.rs"]
-mod patches;
-#[path = "it/random.rs"]
-mod random;
-#[path = "it/replacing.rs"]
-mod replacing;
-#[path = "it/rules.rs"]
-mod rules;
+#[path = "it/columns"]
+mod columns {
+    pub mod constraints;
+    pub mod evolve;
+    pub mod evolve_model;
+    pub mod evolve_run;
+}
+#[path = "it/commits"]
+mod commits {
+    pub mod copies;
+    pub mod copy_to;
+    pub mod rules;
+    pub mod turns;
+}
+#[path = "it/faults"]
+mod faults {
+    pub mod clocks;
+    pub mod crash;
+    pub mod histories;
+    pub mod histories_folder;
+    pub mod log_faults;
+}
+#[path = "it/maintenance"]
+mod maintenance {
+    pub mod erasing;
+    pub mod layout;
+    pub mod pages;
+}
+#[path = "it/models"]
+mod models {
+    pub mod copy_op;
+    pub mod model;
+    pub mod random;
+    pub mod wide;
+    pub mod wide_op;
+}
+#[path = "it/processes"]
+mod processes {
+    pub mod shared_faults;
+    pub mod shared_fence;
+    pub mod shared_support;
+    pub mod shared_turns;
+    pub mod sim_time;
+    pub mod splits;
+    pub mod staged;
+}
+#[path = "it/rows"]
+mod rows {
+    pub mod aggregates;
+    pub mod diffs;
+    pub mod key_types;
+    pub mod keyed_model;
+    pub mod merges;
+    pub mod ordered;
+    pub mod patches;
+    pub mod replacing;
+    pub mod stories;
+    pub mod updates;
+}
 #[path = "it/seeds.rs"]
 mod seeds;
-#[path = "it/shared_faults.rs"]
-mod shared_faults;
-#[path = "it/shared_fence.rs"]
-mod shared_fence;
-#[path = "it/shared_support.rs"]
-mod shared_support;
-#[path = "it/shared_turns.rs"]
-mod shared_turns;
-#[path = "it/sim_time.rs"]
-mod sim_time;
-#[path = "it/splits.rs"]
-mod splits;
-#[path = "it/staged.rs"]
-mod staged;
-#[path = "it/stories.rs"]
-mod stories;
 #[path = "it/support.rs"]
 mod support;
-#[path = "it/turns.rs"]
-mod turns;
-#[path = "it/updates.rs"]
-mod updates;
-#[path = "it/wide.rs"]
-mod wide;
-#[path = "it/wide_op.rs"]
-mod wide_op;
 
 use std::sync::Arc;
 
@@ -95,8 +78,15 @@ use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::AsOf;
 use drumlin::{ErrorKind, Tables};
 
+use columns::{constraints, evolve, evolve_model, evolve_run};
+use commits::{copies, copy_to, rules, turns};
+use faults::{clocks, crash, histories, histories_folder, log_faults};
+use maintenance::{erasing, layout, pages};
 use model::Model;
+use models::{copy_op, model, random, wide, wide_op};
+use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
+use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -433,7 +423,7 @@ fn main() {
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),
-        (Bug::RetryAnew, shared_faults::lost_answers),
+        (Bug::RetryAsNew, shared_faults::lost_answers),
         (Bug::SweepOpenSessions, rules::audits_spare_writers),
         (Bug::MixKeyTypes, key_types::older_versions_beside_the_newest),
         (Bug::SkipChecksum, rules::damaged_blocks_are_noticed),

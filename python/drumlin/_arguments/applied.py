@@ -1,4 +1,4 @@
-"""A function of the caller's that computes columns."""
+"""The caller's functions that compute columns."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,13 @@ from drumlin._values.evidence import a_type
 if TYPE_CHECKING:
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
-#: Of a batch of rows, columns with as many.
+#: A function that computes columns: from a batch of rows, a frame with the same number of rows.
 ColumnFunction = Callable[["_pa.RecordBatch"], FrameLike]
 
 
 def applied(using: ColumnFunction) -> Callable[[Any], Any]:
-    """The function as the core calls it: with rows of the core's, for what the core draws rows from."""
+    """The function in the form that the core calls: it gets rows of the core, and returns what the core can pull rows
+    from."""
     if not callable(using):
         raise TypeError(f"using must be a function of a record batch, not {a_type(using)}")
     pyarrow = need("pyarrow", "a function that computes columns", "pyarrow")

@@ -1,4 +1,4 @@
-"""Arguments as the core takes them."""
+"""Arguments in the form that the core takes."""
 
 import datetime as dt
 import operator
@@ -15,13 +15,13 @@ from drumlin._values.json import plain_json, to_json
 from drumlin._values.names import check_name, field_name
 from drumlin.tree import P, PatternLike, plain_text
 
-#: Which state of a table to read: a version's number, a snapshot's name, or a time, at which it was the newest (a
-#: datetime without zone is UTC).
+#: The state of a table to read: a version number, a snapshot's name, or a time, for what was committed by then (a
+#: datetime; without a zone, it is UTC).
 AsOf: TypeAlias = int | str | dt.datetime
-#: Is called at each step of a long call: steps done, steps in all (0 while unknown), rows and bytes handled, and the
-#: seconds left (None while unknown). What it raises stops the call.
+#: Called at each step of a long call, with the steps done, all steps (0 while unknown), the rows and bytes handled, and
+#: the seconds left (None while unknown). An exception from it stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
-#: Which columns rows may have that are brought into a table: those of the table, or others too.
+#: What happens to columns that the table lacks: ``"strict"`` refuses them, ``"evolve"`` adds them to the table.
 SchemaMode: TypeAlias = Literal["strict", "evolve"]
 #: How rows are compressed.
 Compression: TypeAlias = Literal["balanced", "small", "fast"]
@@ -42,7 +42,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def count(value: int | None, name: str) -> int | None:
-    """A number of 0 or more."""
+    """A number of at least 0, or None."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -65,19 +65,19 @@ def number_of(version: Any) -> int:
 
 
 def since_epoch(when: dt.datetime) -> int:
-    """Whole microseconds since 1970 in UTC, which a time without a zone is in."""
+    """Whole microseconds since 1970; a time without a zone is UTC."""
     moment = when if when.tzinfo is not None else when.replace(tzinfo=dt.UTC)
     return (moment - _EPOCH) // dt.timedelta(microseconds=1)
 
 
 def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
-    """Which state to read; a time in UTC, whole microseconds."""
+    """The state to read; a time is in UTC and in whole microseconds."""
     match when:
         case None | str():
             return when
         case dt.datetime():
-            # A subclass of datetime may hold more than one.
-            # The core counts from 1970, before which there was no store.
+            # A subclass of datetime may be more precise.
+            # The core counts from 1970; no store is older.
             micros = max(since_epoch(when), 0)
             return _EPOCH + dt.timedelta(microseconds=micros)
         case bool():
@@ -91,7 +91,7 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
 
 
 def assignments(values: Any, name: str = "set") -> list[tuple[str, str]]:
-    """Columns and what they are set to, as expressions in the filter language."""
+    """Pairs of a column and its new value, as an expression in the filter language."""
     if not isinstance(values, Mapping):
         raise TypeError(f"{name} must be a dict of columns and values, not {a_type(values)}")
     return [(field_name(column), _value_text(value, column)) for column, value in values.items()]
@@ -106,7 +106,7 @@ def _value_text(value: Any, column: Any) -> str:
 
 
 def filter_text(where: str | Expr | None) -> str | None:
-    """A filter as its text."""
+    """The text of a filter."""
     if where is None or isinstance(where, str):
         return where
     if isinstance(where, Expr):
@@ -117,12 +117,12 @@ def filter_text(where: str | Expr | None) -> str | None:
 
 
 def note(metadata: Any) -> str | None:
-    """What is noted with a version, as JSON text."""
+    """The metadata of a version, as JSON text."""
     return None if metadata is None else to_json(plain_json(metadata), "metadata")
 
 
 def evolves(schema: Any) -> bool:
-    """Whether rows may have other columns than their table."""
+    """Whether rows may have columns that their table lacks."""
     if not isinstance(schema, str):
         raise TypeError(f"schema must be 'strict' or 'evolve', not {a_type(schema)}")
     if schema not in ("strict", "evolve"):
@@ -155,14 +155,14 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[
 
 
 def plain(value: Any) -> Any:
-    """A scalar of pyarrow, or a moment or a span of numpy, as a value of Python."""
+    """A pyarrow scalar, or a NumPy datetime or timedelta, as a Python value."""
     if type(value).__module__ == "numpy" and type(value).__name__ in ("datetime64", "timedelta64"):
         value = need("pyarrow", f"a numpy {type(value).__name__}", "pyarrow").scalar(value)
     return value.as_py() if hasattr(value, "as_py") else value
 
 
 def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """From which name to which."""
+    """Pairs of an old name and a new name."""
     if not isinstance(names, Mapping):
         raise TypeError(f"names must be a dict of old and new names, not {a_type(names)}")
     for old, new in names.items():
@@ -173,7 +173,7 @@ def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def listed(values: Iterable[Any], name: str) -> list[Any]:
-    """A list, which a single text is not."""
+    """A list; a str is refused."""
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{name} must be a list of names, not one name; write [{values!r}]")
     if not isinstance(values, Iterable):
@@ -198,29 +198,29 @@ def path_argument(path: Any, name: str = "path") -> str:
 
 
 def text(value: Any, name: str) -> str:
-    """A text."""
+    """A str."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {a_type(value)}")
     return value
 
 
 def optional_text(value: Any, name: str) -> str | None:
-    """A text, if there is one."""
+    """A str, or None."""
     return None if value is None else text(value, name)
 
 
 def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
-    """The columns to sort by, if they are given. Names that are no text were written as their text."""
+    """The columns to sort by, or None. Labels that are not a str become the text that they were written as."""
     return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
 
 
 def column_names(columns: Iterable[Any] | None) -> list[str] | None:
-    """The columns to read, if they are given. Names that are no text were written as their text."""
+    """The columns to read, or None. Labels that are not a str become the text that they were written as."""
     return None if columns is None else [field_name(name) for name in listed(columns, "columns")]
 
 
 def micros(span: dt.timedelta, name: str) -> int:
-    """Whole microseconds."""
+    """A timedelta in whole microseconds."""
     if not isinstance(span, dt.timedelta):
         raise TypeError(f"{name} must be a timedelta, not {a_type(span)}")
     if span < dt.timedelta(0):
@@ -229,7 +229,7 @@ def micros(span: dt.timedelta, name: str) -> int:
 
 
 def optional_micros(span: dt.timedelta | None, name: str) -> int | None:
-    """Whole microseconds, if they are given."""
+    """A timedelta in whole microseconds, or None."""
     return None if span is None else micros(span, name)
 
 
@@ -238,8 +238,8 @@ def to_streams(
     wrong: dict[str, Any] | None = None,
     fit: Callable[[str], Fit] = lambda _: Fit(),
 ) -> list[tuple[str, Any]]:
-    """Frames by path, as objects that the core draws rows from. Those that are none are added to ``wrong``, if given,
-    with what is wrong; else it is raised."""
+    """Frames by path, as objects from which the core can pull rows. If ``wrong`` is given, exceptions for invalid
+    frames are added to it; otherwise they are raised."""
     if not isinstance(frames, Mapping):
         raise TypeError(f"frames must be a dict of paths and frames, not {a_type(frames)}")
     converted = []
@@ -258,7 +258,7 @@ def to_streams(
 def numbered_paths(
     versions: Mapping[str, int] | None, pattern: PatternLike, including: str | None
 ) -> list[tuple[str, int]] | None:
-    """The version of each table that a snapshot is to hold, if they are given, beside what another one holds."""
+    """The version of each table that a snapshot should hold, if given, in addition to those of another snapshot."""
     if versions is None and including is None:
         return None
     versions = {} if versions is None else versions
@@ -270,26 +270,26 @@ def numbered_paths(
 
 
 def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
-    """Numbers of versions by path."""
+    """Version numbers by path."""
     if not isinstance(versions, Mapping):
         raise TypeError(f"versions must be a dict of paths and lists of versions, not {a_type(versions)}")
     return {path: [number_of(version) for version in listed(numbers, path)] for path, numbers in versions.items()}
 
 
 def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
-    """Paths and patterns as their texts."""
+    """The texts of paths and patterns."""
     return [plain_text(path) for path in ([paths] if isinstance(paths, (str, P)) else listed(paths, "paths"))]
 
 
 def rows_filter(where: str | Expr) -> str:
-    """The filter of rows to delete, which must be given."""
+    """A filter for the rows to delete, which is required."""
     if where is None:
         raise InvalidArgument("where is None; to delete all rows, write an empty frame")
     return filter_text(where) or ""
 
 
 class Selection(NamedTuple):
-    """Which state, columns and rows to read, in the order of the core's arguments."""
+    """The state, columns and rows to read, in the order of the core's arguments."""
 
     as_of: AsOf | None
     columns: list[str] | None
@@ -314,7 +314,7 @@ def selection(
     native: bool,
     rows: slice | None,
 ) -> Selection:
-    """The arguments of a read, checked."""
+    """The checked arguments of a read."""
     first, last = count(limit, "limit"), count(tail, "tail")
     offset = 0
     if rows is not None:
@@ -325,7 +325,7 @@ def selection(
 
 
 def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
-    """The offset, the limit and the tail that a slice of rows means."""
+    """The offset, limit and tail for a slice of rows."""
     if not isinstance(rows, slice):
         raise TypeError(f"rows must be a slice, such as slice(10, 20), not {a_type(rows)}")
     start, stop = (None if end is None else operator.index(end) for end in (rows.start, rows.stop))
@@ -340,7 +340,7 @@ def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
 
 
 def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Settings of a bucket's client; an error tells names, never values."""
+    """Settings of a bucket's client. Errors show their names, never their values."""
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"storage_options must be a dict of str to str, not {a_type(options)}")
     checked = {} if options is None else dict(options)
@@ -351,7 +351,7 @@ def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
-    """How a store is opened of which nothing but the settings of its bucket is given."""
+    """Settings of a store of which only those of its bucket are given."""
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
     settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
     settings |= {"compression": None, "verify_rewrites": True}

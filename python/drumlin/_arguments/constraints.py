@@ -1,4 +1,4 @@
-"""What rows must be for a table to take them."""
+"""Constraints on the rows of a table."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,19 +12,19 @@ __all__ = ["Constraints"]
 
 
 class Constraints(NamedTuple):
-    """What rows must be for a table to take them, and what they have in columns that they lack; made by
-    :meth:`Table.constraints <drumlin.Table.constraints>`."""
+    """The constraints on a table's rows, and the defaults of columns that rows lack; made by :meth:`Table.constraints
+    <drumlin.Table.constraints>`."""
 
-    #: Predicates by name; no row makes one false.
+    #: Predicates by name; none is false for any row.
     checks: dict[str, str]
     #: Columns that take no nulls, in the table's order.
     not_null: list[str]
-    #: What rows that lack a column have in it.
+    #: The values of columns that rows lack.
     defaults: dict[str, Any]
 
 
 def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Names and predicates."""
+    """Pairs of a check's name and its predicate."""
     if checks is None:
         return []
     if not isinstance(checks, Mapping):
@@ -40,7 +40,7 @@ def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
-    """The defaults, as the core takes them; `None` without any."""
+    """The defaults, in the core's form; `None` without any."""
     if defaults is None:
         return None
     if not isinstance(defaults, Mapping):

@@ -1,4 +1,4 @@
-"""Row predicates as Python expressions. They render to the filter language, which the core parses."""
+"""Row predicates as Python expressions. They are rendered in the filter language, which the core parses."""
 
 import datetime as dt
 import decimal
@@ -21,7 +21,7 @@ _RESERVED = frozenset(
 
 
 class _Binding(IntEnum):
-    """How tightly a text binds; an operand that binds less is put in parentheses."""
+    """How tightly the text of an expression binds; an operand that binds less tightly gets parentheses."""
 
     OR = 0
     AND = 1
@@ -34,10 +34,11 @@ class _Binding(IntEnum):
 
 
 class Expr:
-    """A column, a value calculated from columns, or a predicate over them.
+    """A column, a calculation on columns, or a predicate on them.
 
     Made by :func:`col` and combined with operators: ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``; ``+``, ``-``, ``*``,
-    ``/``, ``%``; ``&`` (and), ``|`` (or), ``~`` (not). Put comparisons in parentheses beside ``&`` and ``|``.
+    ``/``, ``%``; ``&`` (and), ``|`` (or), ``~`` (not). Put comparisons in parentheses when you combine them with ``&``
+    and ``|``.
 
     >>> from drumlin import col
     >>> (col("close") > 100) & col("sym").isin(["A", "B"])
@@ -112,7 +113,7 @@ class Expr:
         other = _operand(other, f"{self._text} {op}")
         left, right = (other, self) if reflected else (self, other)
         binding = _Binding.SUM if op in "+-" else _Binding.PRODUCT
-        # From left to right: what stands on the right must bind tighter.
+        # Operators associate to the left, so a right operand must bind more tightly.
         return Expr(f"{left._at_least(binding)} {op} {right._at_least(_Binding(binding + 1))}", binding)
 
     def __add__(self, other: Any) -> "Expr":
@@ -152,15 +153,15 @@ class Expr:
         return Expr(f"{self._at_least(_Binding.SUM)} {text}", _Binding.PREDICATE)
 
     def is_null(self) -> "Expr":
-        """True where the value is missing."""
+        """True if the value is null."""
         return self._predicate("is null")
 
     def is_not_null(self) -> "Expr":
-        """True where there is a value."""
+        """True if the value is not null."""
         return self._predicate("is not null")
 
     def isin(self, values: Iterable[Any]) -> "Expr":
-        """True where the value is one of ``values``; none of them may be None.
+        """True if the value is one of ``values``; none of them may be None.
 
         >>> col("n").isin(range(3))
         Expr(n in (0, 1, 2))
@@ -173,7 +174,7 @@ class Expr:
         return self._predicate(f"in ({', '.join(texts)})")
 
     def between(self, low: Any, high: Any) -> "Expr":
-        """True where the value lies between ``low`` and ``high``, both included.
+        """True if the value is between ``low`` and ``high``, both included.
 
         >>> col("n").between(1, 5)
         Expr(n between 1 and 5)
@@ -182,8 +183,8 @@ class Expr:
         return self._predicate(f"between {bounds[0]} and {bounds[1]}")
 
     def like(self, pattern: str, *, escape: str | None = None, ignore_case: bool = False) -> "Expr":
-        """True where the text matches ``pattern``: ``%`` is any characters, ``_`` one; the character ``escape`` before
-        them takes them literally.
+        """True if the text matches ``pattern``: ``%`` stands for any characters, ``_`` for one character. The character
+        ``escape`` before one of them makes it literal. With ``ignore_case``, upper and lower case are equal.
 
         >>> col("sym").like("A%")
         Expr(sym like 'A%')
@@ -206,7 +207,7 @@ class Expr:
 
 
 def col(name: str) -> Expr:
-    """The column called ``name``, for a filter.
+    """The column ``name``, for filters and calculations.
 
     >>> from drumlin import col
     >>> col("close") - col("open") > 0.5
@@ -234,7 +235,7 @@ def _operand(value: Any, place: str) -> Expr:
 
 
 def literal(value: Any, place: str) -> Expr:
-    """``value`` in the filter language; ``place`` is where messages say it stands."""
+    """``value`` in the filter language; ``place`` describes its position in messages."""
     text: str
     match _plain(value):
         case None:
@@ -259,7 +260,7 @@ def literal(value: Any, place: str) -> Expr:
             text = _quoted(string)
         case bytes() | bytearray() | memoryview() as data:
             text = f"x'{bytes(data).hex()}'"
-        # A datetime is a date, so it comes first.
+        # A datetime is also a date, so it is tested first.
         case dt.datetime() as moment:
             text = f"timestamp '{_in_utc(moment).isoformat(sep=' ')}'"
         case dt.date() as day:
@@ -267,7 +268,7 @@ def literal(value: Any, place: str) -> Expr:
         case dt.time() as time if time.tzinfo is None:
             text = f"time '{time.isoformat()}'"
         case dt.timedelta() as span:
-            # One of pandas has nanoseconds.
+            # A pandas Timedelta has nanoseconds.
             nanos = span.value if hasattr(span, "value") else span // dt.timedelta(microseconds=1) * 1000
             text = f"interval '{nanos} ns'"
         case other:
@@ -279,7 +280,7 @@ def literal(value: Any, place: str) -> Expr:
 
 
 def _in_utc(moment: dt.datetime) -> dt.datetime:
-    """The same instant in UTC, since zones can be off it by seconds; a time without zone as it is."""
+    """The same instant in UTC, because the offset of a zone can have seconds; a time without a zone is unchanged."""
     try:
         return moment if moment.tzinfo is None else moment.astimezone(dt.UTC)
     except OverflowError:
@@ -287,7 +288,7 @@ def _in_utc(moment: dt.datetime) -> dt.datetime:
 
 
 def _plain(value: Any) -> Any:
-    """Scalars of numpy and the missing values of pandas as Python has them."""
+    """NumPy scalars and missing values of pandas as Python values."""
     kind = type(value)
     match kind.__module__.partition(".")[0], kind.__name__:
         case "pandas", "NaTType" | "NAType":

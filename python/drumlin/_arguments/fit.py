@@ -1,4 +1,4 @@
-"""How a pandas frame becomes rows of a table, and what of the table that depends on."""
+"""How a pandas frame becomes rows of a table, and the properties of the table that this depends on."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from drumlin._drumlin import Schema, Table
 from drumlin._errors import NotFound
 
-#: What a table's rows are ordered by: its sort columns, its key, or nothing.
+#: What the rows of a table are ordered by: its sort columns, its key, or nothing.
 Order: TypeAlias = Literal["sort", "key"] | None
 
 
 def order_of(table: Table) -> Order:
-    """What orders the rows of a table, if it is there."""
+    """What the rows of a table are ordered by, if the table exists."""
     try:
         sort, key = table.order()
     except NotFound:
@@ -20,7 +20,7 @@ def order_of(table: Table) -> Order:
 
 
 def schema_of(table: Table) -> Schema | None:
-    """The schema of a table, if it is there."""
+    """The schema of a table, if it exists."""
     try:
         return table.schema(None)
     except NotFound:
@@ -30,11 +30,11 @@ def schema_of(table: Table) -> Schema | None:
 class Fit(NamedTuple):
     """How a pandas frame becomes rows of a table."""
 
-    #: Whether values that would not come back are stored as pyarrow converts them.
+    #: Whether values that would not come back equal are stored as pyarrow converts them.
     coerce: bool = False
-    #: What orders the rows of the table, if they do not stay in the order in which they were written. For writes.
+    #: For writes: what the rows of the table are ordered by, unless they stay in the order in which they were written.
     ordered: Callable[[], Order] | None = None
-    #: The columns to sort by, if they are given. For writes.
+    #: For writes: the columns to sort by, if given.
     sort: tuple[str, ...] = ()
-    #: The schema of the table, if it is there. For what adds rows.
+    #: For calls that add rows: the schema of the table, if it exists.
     onto: Callable[[], Schema | None] | None = None

@@ -1,4 +1,4 @@
-"""Whatever rows come in as, as something with an Arrow stream."""
+"""Rows in any supported form, as an object with an Arrow stream."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
@@ -26,7 +26,7 @@ class ArrowArrayExportable(Protocol):
 
 
 class LazyFrame(Protocol):
-    """A Polars LazyFrame, which is collected."""
+    """A Polars LazyFrame; it is collected."""
 
     def collect_schema(self) -> Any: ...
 
@@ -38,11 +38,11 @@ class ArrowSchemaExportable(Protocol):
 
 
 #: Rows: a pandas or Polars frame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, a result of a
-#: store, anything else with ``__arrow_c_stream__``; a dict of columns or a list of dicts.
+#: store, any other object with ``__arrow_c_stream__``; a dict of columns, or a list of dicts.
 FrameLike: TypeAlias = (
     ArrowStreamExportable | ArrowArrayExportable | LazyFrame | Mapping[str, Any] | list[dict[str, Any]]
 )
-#: A schema: a pyarrow Schema, anything else with ``__arrow_c_schema__``, or a dict of names and pyarrow types.
+#: A schema: a pyarrow Schema, any other object with ``__arrow_c_schema__``, or a dict of names and pyarrow types.
 SchemaLike: TypeAlias = ArrowSchemaExportable | Mapping[str, Any]
 
 _EXPECTED = (
@@ -52,8 +52,8 @@ _EXPECTED = (
 
 
 def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
-    """``data`` as an object that the core draws rows from; ``name`` is what messages call it, if
-    nothing else tells."""
+    """``data`` as an object from which the core can pull rows. Messages call it ``name``, unless they have something
+    more specific."""
     from drumlin._results.result import Result
 
     if isinstance(data, Result):
@@ -94,7 +94,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
 
 
 def _from_polars(frame: Any) -> Any:
-    """``frame``; by way of pyarrow if it has columns of nulls, which Polars exports with buffers too many."""
+    """``frame``; through pyarrow if it has null columns, which Polars exports with too many buffers."""
     polars = need("polars", "", "")
     for name, dtype in frame.schema.items():
         check_name(name, f"the name {name!r}")
@@ -109,7 +109,7 @@ def _from_polars(frame: Any) -> Any:
 
 
 def _holds(dtype: Any, kind: Any) -> bool:
-    """Whether a Polars type is ``kind`` or has it within."""
+    """Whether a Polars type is ``kind`` or contains it."""
     inner = [field.dtype for field in getattr(dtype, "fields", [])] + [getattr(dtype, "inner", None)]
     return bool(dtype == kind) or any(_holds(part, kind) for part in inner if part is not None)
 
@@ -150,7 +150,7 @@ def _from_python(data: Any) -> Any:
 
 
 def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
-    """A list of dicts as columns, in the order in which their names appear; what a row does not have is None."""
+    """A list of dicts as columns, in the order in which their names first appear; what a row lacks is None."""
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {at} is {a_type(row)}; expected a dict")

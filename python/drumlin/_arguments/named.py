@@ -1,4 +1,4 @@
-"""Calls that name the argument that is of a wrong type."""
+"""Calls whose errors name the argument of a wrong type."""
 
 import functools
 import types
@@ -9,7 +9,7 @@ from drumlin._values.evidence import a_type
 
 _Class = TypeVar("_Class", bound=type)
 
-#: What the core's binding notes on an exception: which argument it was looking at.
+#: The start of the note that the binding adds to an exception, with the name of the argument.
 _NOTE = "while processing '"
 _FLAGS = (
     "audit",
@@ -30,14 +30,14 @@ _FUNCTIONS = ("progress",)
 
 
 def flag(value: Any, name: str) -> bool:
-    """True or false, and nothing that is taken for it."""
+    """A bool; values that are merely truthy or falsy are refused."""
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise TypeError(f"{name} must be True or False, not {a_type(value)}")
 
 
 def function(value: Any, name: str) -> Any:
-    """What can be called."""
+    """A callable."""
     if not callable(value):
         raise TypeError(f"{name} must be a function, not {a_type(value)}")
     return value
@@ -47,7 +47,7 @@ def _function_or_none(value: Any, name: str) -> Any:
     return None if value is None else function(value, name)
 
 
-#: Arguments that are given by name only, and what they must be.
+#: Arguments that are given by name only, and the checks on them.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(_FLAGS, flag),
     **dict.fromkeys(_FUNCTIONS, _function_or_none),
@@ -55,7 +55,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def told(error: TypeError) -> TypeError | None:
-    """The same exception with the argument's name in its message, if the core has noted it."""
+    """The exception with the argument's name in its message, if the core has noted the name; otherwise None."""
     for note in getattr(error, "__notes__", ()):
         if note.startswith(_NOTE):
             return TypeError(f"{note[len(_NOTE) : -1]}: {error}")
@@ -63,8 +63,8 @@ def told(error: TypeError) -> TypeError | None:
 
 
 def names_arguments(*but: str) -> Callable[[_Class], _Class]:
-    """For a class of which the public methods, ``but`` for some that must be quick, check what is given by name, and
-    name what the core does not take."""
+    """Decorates a class so that its public methods check arguments given by name, and errors name the argument that the
+    core refuses. Methods in ``but`` are left as they are, because they must be quick."""
 
     def decorate(kind: _Class) -> _Class:
         for name, method in list(vars(kind).items()):
@@ -89,6 +89,6 @@ def _named(method: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise error_told from None
 
-    # With the globals of its own module, by which doctest tells where it belongs.
+    # With the globals of its own module, by which doctest determines the module of a function.
     made = types.FunctionType(call.__code__, method.__globals__, method.__name__, None, call.__closure__)
     return functools.wraps(method)(made)

@@ -1,5 +1,5 @@
-"""Rows and keys of keyed tables, as the core takes them: something with an Arrow stream, or values that take the types
-of the table's columns."""
+"""Rows and keys of keyed tables in the core's form: an object with an Arrow stream, or values that take the types of
+the table's columns."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -13,16 +13,16 @@ from drumlin._values.exact import exact
 
 __all__ = ["KeysLike", "RowsLike"]
 
-#: Rows of a keyed table: a frame, or a dict of one row. The values of lists and dicts take the types of the table's
+#: Rows of a keyed table: a frame, or a dict of one row. Values in lists and dicts take the types of the table's
 #: columns.
 RowsLike: TypeAlias = FrameLike | Mapping[str, Any]
-#: Keys: a frame with the key columns, maybe among others; or one after the other, each a value (of a key of one
-#: column), a tuple of values or a dict. An array or a series of values will do too.
+#: Keys: a frame with the key columns, and possibly others; or an iterable of keys, each a value (if the key is one
+#: column), a tuple of values or a dict. An array or a series of values is accepted too.
 KeysLike: TypeAlias = FrameLike | Iterable[Any]
 
 
 def to_rows(data: Any, fit: Fit | None = None) -> Any:
-    """Rows as the core takes them."""
+    """Rows in the core's form."""
     if isinstance(data, Mapping):
         return _from_dict(data)
     if isinstance(data, list):
@@ -31,7 +31,7 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
 
 
 def typed(values: list[Any], name: str) -> Any:
-    """Values for a column that has no type yet, with the type that they have in Arrow."""
+    """Values for a column without a type, with the type that Arrow infers."""
     try:
         return need("pyarrow", f"a column without a type ({name!r})", "pyarrow").array(exact(values, name))
     except (ImportError, InvalidArgument):
@@ -41,7 +41,7 @@ def typed(values: list[Any], name: str) -> Any:
 
 
 def to_keys(keys: Any) -> Any:
-    """Keys as the core takes them: columns, a list, or a tuple of one array."""
+    """Keys in the core's form: columns, a list, or a tuple of one array."""
     if isinstance(keys, Mapping):
         return _from_dict(keys)
     if isinstance(keys, (str, bytes, bytearray)):
@@ -61,7 +61,7 @@ def to_keys(keys: Any) -> Any:
 
 
 def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
-    """A list of dicts as columns; what a row does not have is None."""
+    """A list of dicts as columns; what a row lacks is None."""
     for row in rows:
         if not isinstance(row, Mapping):
             raise TypeError(f"a list of rows must hold dicts, not {a_type(row)}")
@@ -70,7 +70,7 @@ def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
 
 
 def _from_dict(data: Mapping[Any, Any]) -> Any:
-    """A dict of columns; or of the values of one row, if one of them is no column."""
+    """A dict of columns; or of the values of one row, if one of them is not a column."""
     if hasattr(data, "__arrow_c_stream__"):
         return data
     if not data:
@@ -101,10 +101,10 @@ def _to_column(values: Any, name: str) -> Any:
 
 
 def _is_series(values: Any) -> bool:
-    """Whether they are one column that has a type."""
+    """Whether the values are one column with a type."""
     polars = loaded("polars")
     if _is_arrow_array(values):
-        # A struct has columns.
+        # A struct array has columns.
         return not hasattr(values.type, "fields")
     return (polars is not None and isinstance(values, polars.Series)) or _is_numpy(values) or _is_pandas(values)
 

@@ -1,5 +1,5 @@
-"""What Ray, Dask, Daft and Spark need of a store, on their driver and on their workers.
+"""What Ray, Dask, Daft and Spark need from a store, on their driver and on their workers.
 
-``drumlin.ray`` and its neighbours are what users call. Each file is imported only where its engine is. Parts of data
+Users call ``drumlin.ray`` and the modules next to it. Each file is imported only if its engine is used. Parts of data
 sets and staged rows as such are in ``_processes``.
 """

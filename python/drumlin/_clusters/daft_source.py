@@ -1,4 +1,4 @@
-"""Daft's classes for reading and writing; imported only where Daft is."""
+"""Daft's classes for reading and writing; imported only if Daft is used."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ class DrumlinSource(DataSource):  # type: ignore[misc, unused-ignore]
     def __init__(self, driver: Driver, dataset: Dataset, split_bytes: int | None) -> None:
         self._driver, self._dataset, self._split_bytes = driver, dataset, split_bytes
         self._schema = daft.Schema.from_pyarrow_schema(_known(pa.schema(dataset.schema)))
-        #: The splits of each plan, whose leases live as long as this.
+        #: The splits of each plan; their leases live as long as this object.
         self._held: list[Any] = []
 
     @property
@@ -42,7 +42,7 @@ class DrumlinSource(DataSource):  # type: ignore[misc, unused-ignore]
         names = list(self._dataset.schema.names)
         if columns is not None:
             wanted = set(columns) | pushdowns.filter_required_column_names()
-            # Rows without columns are counted by one.
+            # Rows without columns are counted by reading one column.
             columns = [name for name in names if name in wanted] or names[-1:]
             dataset = dataset.select(columns)
         if pushdowns.limit is not None and pushdowns.filters is None:
@@ -55,7 +55,7 @@ class DrumlinSource(DataSource):  # type: ignore[misc, unused-ignore]
 
 
 def _known(schema: Any) -> Any:
-    """A schema in types that Daft has: no dictionaries, no views."""
+    """A schema in types that Daft has: without dictionaries and views."""
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
     def known(data_type: Any) -> Any:
@@ -65,8 +65,8 @@ def _known(schema: Any) -> Any:
 
 
 def _filtered(dataset: Dataset, expression: Any) -> Dataset:
-    """With what surely holds for every row that Daft's filter keeps: Daft applies that itself. It compares floats in
-    another way, and says nanoseconds as microseconds."""
+    """The data set with filters that hold for every row that Daft's filter keeps; Daft applies its own filter too. Daft
+    compares floats differently, and passes nanoseconds as microseconds."""
     try:
         arrow = expression.to_arrow_expr()
         if _Nanoseconds().visit(expression):
@@ -83,7 +83,7 @@ def _filtered(dataset: Dataset, expression: Any) -> Dataset:
 
 
 class _Nanoseconds(ExpressionVisitor[bool]):  # type: ignore[misc, unused-ignore]
-    """Whether an expression has a literal in nanoseconds, of which Daft's own translation keeps the microseconds."""
+    """Whether an expression has a literal with nanoseconds, which Daft's translation cuts to microseconds."""
 
     def __init__(self) -> None:
         self._visited: Any = None
@@ -116,7 +116,7 @@ class _Nanoseconds(ExpressionVisitor[bool]):  # type: ignore[misc, unused-ignore
 
 
 def _compares_otherwise(data_type: Any) -> bool:
-    """Whether Daft compares values of a type in a way of its own: floats, and nanoseconds with microseconds."""
+    """Whether Daft compares values of a type differently: floats, and nanoseconds with microseconds."""
     if pa.types.is_dictionary(data_type):
         return _compares_otherwise(data_type.value_type)
     if pa.types.is_floating(data_type) or pa.types.is_nested(data_type):

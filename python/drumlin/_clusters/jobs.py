@@ -1,5 +1,5 @@
-"""What engines on many machines need of a store on their driver, and on their workers: splits to read and tickets to
-stage rows with, which are carried to the workers, and tokens that come back. The core keeps what they refer to by a
+"""What engines on many machines need from a store on their driver and on their workers: splits to read and tickets to
+stage rows with, which are sent to the workers, and tokens, which come back. The core keeps what they refer to by a
 lease or a stage (``crates/drumlin/src/catalog/holds.rs``)."""
 
 import contextlib
@@ -20,8 +20,8 @@ _ATTEMPTS = 4
 
 
 class Driver:
-    """The driver's access to a store: an open one, or one that is opened for the job. Workers get no store, but what
-    they need to reach its storage: its address, and the settings that were given for it."""
+    """The driver's access to a store: an open one, or one that is opened for the job. Workers get no store, only what
+    they need to reach its storage: its address and the settings that were given for it."""
 
     def __init__(self, store: Store | str, storage_options: Mapping[str, str] | None, mode: str) -> None:
         self.options = dict(storage_options or {})
@@ -57,8 +57,9 @@ def write_job(
     metadata: Any,
     storage_options: Mapping[str, str] | None,
 ) -> StagedReport:
-    """Writes to one table by many processes: opens the job, has ``stage_all`` stage everything, which gets the settings
-    of the workers' storage and returns tokens, and commits them. ``schema`` is that of the rows, for a new table."""
+    """Writes to one table with many processes: opens the job, calls ``stage_all``, which gets the settings of the
+    workers' storage, stages everything and returns tokens, and commits these. ``schema`` returns the schema of the
+    rows, for a new table."""
     driver = Driver(store, storage_options, "create")
     try:
         exists = mode != "overwrite" and driver.store.table(path).exists()
@@ -66,7 +67,7 @@ def write_job(
         with driver.store.ticket(tables, mode=mode, job=job, sort=sort) as ticket:
             tokens = [Token(token) for token in stage_all(ticket, driver.options)]
             expected: dict[str, Any] = {"expected_version": expected_version, "metadata": metadata}
-            # A commit without an answer is asked for again: it is done once.
+            # A commit without an answer is repeated: it is done only once.
             for _ in range(_ATTEMPTS):
                 with contextlib.suppress(InDoubt):
                     return driver.store.commit(tokens, ticket=ticket, **expected)
@@ -76,13 +77,13 @@ def write_job(
 
 
 def bare(split: Any) -> Any:
-    """A split as a worker gets it, without the reader of the process that made it."""
+    """A split in the form that a worker gets, without the reader of the process that made it."""
     kind, arguments = split.__reduce__()
     return kind(*arguments)
 
 
 def read_split(split: Any, options: Mapping[str, str], rest: Any, columns: list[str] | None) -> Iterator[Any]:
-    """A split's rows as pyarrow Tables, on a worker: those that ``rest``, an expression of pyarrow, keeps."""
+    """A split's rows as pyarrow Tables, on a worker: those that ``rest``, a pyarrow expression, keeps."""
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
     empty = True
@@ -100,7 +101,8 @@ def read_split(split: Any, options: Mapping[str, str], rest: Any, columns: list[
 
 
 def stage(ticket: Any, path: str, tables: Iterable[Any], task: int, options: Mapping[str, str]) -> list[bytes]:
-    """Stages pyarrow Tables on a worker; returns tokens. Tables of one schema after another are staged together."""
+    """Stages pyarrow Tables on a worker. Returns tokens. Consecutive tables with the same schema are staged
+    together."""
     import itertools
 
     import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]

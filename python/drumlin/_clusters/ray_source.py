@@ -1,4 +1,4 @@
-"""Ray's classes for reading and writing; imported only where Ray is."""
+"""Ray's classes for reading and writing; imported only if Ray is used."""
 
 import functools
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from drumlin._processes.staged import Ticket
 
 __all__ = ["DrumlinDatasink", "DrumlinDatasource", "schema_of"]
 
-#: How many bytes in memory an encoded one becomes, about.
+#: About how many bytes in memory one encoded byte becomes.
 _EXPANSION = 3
 
 
@@ -28,7 +28,7 @@ class DrumlinDatasource(Datasource):  # type: ignore[misc, unused-ignore]
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
         self._projection_map = None
         self._driver, self._dataset, self._split_bytes = driver, dataset, split_bytes
-        #: The splits of each plan, whose leases live as long as this and its copies.
+        #: The splits of each plan; their leases live as long as this object and its copies.
         self._held: dict[Any, Any] = {}
 
     def get_name(self) -> str:
@@ -41,13 +41,13 @@ class DrumlinDatasource(Datasource):  # type: ignore[misc, unused-ignore]
         return True
 
     def estimate_inmemory_data_size(self) -> int:
-        # Ray cuts what tasks read into more blocks than there are tasks if it takes the data for larger than it is.
+        # Ray splits what tasks read into more blocks than there are tasks if it overestimates the size of the data.
         splits: list[Any] = list(self._plan()[0])
         return _EXPANSION * sum(int(one.bytes) for one in splits)
 
     def _plan(self) -> tuple[Any, Any, list[str] | None]:
-        """The splits, what of the predicate is left for pyarrow, and the columns to return. Ray asks for them several
-        times, with other numbers of blocks."""
+        """The splits, the part of the predicate that is left for pyarrow, and the columns to return. Ray asks for them
+        several times, with different numbers of blocks."""
         dataset, rest = self._dataset, None
         wanted = self._get_data_columns()
         if self._predicate_expr is not None:
@@ -56,8 +56,8 @@ class DrumlinDatasource(Datasource):  # type: ignore[misc, unused-ignore]
                 dataset = dataset.where(text)
         selected = None
         if wanted is not None:
-            # Blocks without columns have no rows, so those are counted by one. What pyarrow still has to filter by is
-            # read too.
+            # Blocks without columns have no rows, so one column is read to count them. Columns that pyarrow still needs
+            # for filtering are read too.
             names = list(dataset.schema.names)
             selected = list(wanted) or names[-1:]
             needed = columns_of(rest) if rest is not None else []
@@ -88,13 +88,13 @@ class DrumlinDatasource(Datasource):  # type: ignore[misc, unused-ignore]
         return tasks
 
     def __copy__(self) -> "DrumlinDatasource":
-        # Ray's push-down copies it; the copies share the leases.
+        # Ray copies it for push-down; the copies share the leases.
         copied = object.__new__(type(self))
         copied.__dict__.update(self.__dict__)
         return copied
 
     def __reduce__(self) -> Any:
-        # Ray pickles plans to name them; only a driver reads by one.
+        # Ray pickles plans to name them; only a driver reads with one.
         return (str, (f"drumlin {self._dataset.pattern}",))
 
 
@@ -122,5 +122,5 @@ def schema_of(dataset: Any) -> Any:
     found = getattr(schema, "base_schema", schema)
     if isinstance(found, pa.Schema):
         return found
-    # Blocks of pandas frames.
+    # Blocks are pandas frames.
     return pa.schema(list(zip(schema.names, schema.types, strict=True)))

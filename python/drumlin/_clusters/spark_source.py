@@ -1,4 +1,4 @@
-"""Spark's classes for reading and writing; imported only where Spark is."""
+"""Spark's classes for reading and writing; imported only if Spark is used."""
 
 import base64
 import json
@@ -16,15 +16,15 @@ from drumlin._errors import InvalidArgument
 
 __all__ = ["DrumlinSparkSource", "given", "spark_schema"]
 
-#: Each setting of a bucket is an option of its own, so that Spark recognises secrets by their names and hides them.
+#: Each setting of a bucket is a separate option, so that Spark recognises secrets by their names and hides them.
 _PREFIX = "storage_options."
 
-#: Signed integers that hold all values of unsigned ones; Spark has none.
+#: Signed integers that can represent all values of unsigned ones, which Spark does not have.
 _WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
 def spark_schema(schema: Any) -> Any:
-    """A schema as Spark has it."""
+    """A schema in Spark's types."""
     fields = []
     for field in pa.schema(schema):
         data_type = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -48,7 +48,7 @@ def spark_schema(schema: Any) -> Any:
 
 
 def given(options: dict[str, str]) -> dict[str, str]:
-    """Settings of a bucket as options of Spark."""
+    """Settings of a bucket as Spark options."""
     return {_PREFIX + name: value for name, value in options.items()}
 
 
@@ -57,7 +57,7 @@ def _taken(options: Any) -> dict[str, str]:
 
 
 class DrumlinSparkSource(datasource.DataSource):  # type: ignore[misc, unused-ignore]
-    """What drumlin.spark reads and writes by."""
+    """The data source through which drumlin.spark reads and writes."""
 
     @classmethod
     def name(cls) -> str:
@@ -75,8 +75,8 @@ class _Partition(datasource.InputPartition):  # type: ignore[misc, unused-ignore
 
 
 class _Reader(datasource.DataSourceReader):  # type: ignore[misc, unused-ignore]
-    # No filters are taken (pushFilters): Spark 4.3 remembers those of one query of a frame for the next, which would
-    # get too few rows.
+    # No filters are taken (pushFilters): Spark 4.3 reuses those of one query of a frame for the next, which would get
+    # too few rows.
 
     def __init__(self, schema: Any, options: Any) -> None:
         self._schema = schema
@@ -98,7 +98,7 @@ class _Reader(datasource.DataSourceReader):  # type: ignore[misc, unused-ignore]
 def _shown(column: Any, data_type: Any) -> Any:
     if column.type == data_type:
         return column
-    # Nanoseconds that are no whole microseconds lose them, as everywhere in Spark.
+    # Nanoseconds beyond whole microseconds are lost, as everywhere in Spark.
     return column.cast(data_type, safe=not pa.types.is_timestamp(data_type))
 
 

@@ -1,4 +1,4 @@
-"""What is shown without being asked for: bars of calls that take long, tables in notebooks, and the settings of both.
+"""What is shown without being asked for: progress bars of long calls, tables in notebooks, and the settings of both.
 
-What prints itself (``repr``) does so where it is defined.
+Objects that print themselves (``repr``) do so where they are defined.
 """

@@ -1,7 +1,7 @@
-"""Bars that show how far a call is, in notebooks and terminals: by tqdm if it is installed, else in a line of our own.
+"""Progress bars of calls, in notebooks and terminals: by tqdm if it is installed, otherwise a line of our own.
 
-The core asks for one when a call has taken two seconds, and shows its steps on the thread that waits for it. A bar that
-cannot be drawn is given up; the call goes on.
+The core asks for one when a call has taken two seconds, and shows its steps on the thread that waits for the call. If a
+bar cannot be drawn, it is given up, and the call continues.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from drumlin._optional import have, need
 #: Seconds between two drawings.
 _EVERY = 0.1
 
-#: Held while a bar is shown: there is one at a time.
+#: Held while a bar is shown, since there is only one at a time.
 _drawn = threading.Lock()
 
 
@@ -27,14 +27,14 @@ class Drawing(Protocol):
     """How a bar is drawn."""
 
     def draw(self, done: int, total: int, more: str) -> None:
-        """Shows how many steps are done, of how many (0 if that is not known), and what else there is to say."""
+        """Shows how many steps are done, out of how many (0 if unknown), and further text."""
 
     def end(self) -> None:
-        """Leaves nothing."""
+        """Removes the bar."""
 
 
 class Line:
-    """A line of standard error that is written again and again."""
+    """A line on standard error that is overwritten."""
 
     def __init__(self, name: str, file: Any) -> None:
         self._name, self._file, self._width = name, file, 0
@@ -55,11 +55,11 @@ class Line:
 
 
 class Tqdm:
-    """A bar of tqdm's."""
+    """A bar of tqdm."""
 
     def __init__(self, name: str, file: Any, notebook: bool) -> None:
         kind = need("tqdm.notebook" if notebook else "tqdm", "a bar", "progress").tqdm
-        # No thread of its own that watches it.
+        # Without tqdm's own thread that monitors bars.
         quiet: Any = type("Quiet", (kind,), {"monitor_interval": 0})
         where = {} if notebook else {"file": file, "dynamic_ncols": True}
         self._bar = quiet(desc=name, leave=False, mininterval=0, miniters=0, **where)
@@ -82,7 +82,7 @@ class Bar:
         self._last = 0.0
 
     def show(self, done: int, total: int, rows: int, bytes: int, left: float | None) -> None:
-        """Draws it, if it is time to."""
+        """Draws the bar, if it is time to."""
         now = time.monotonic()
         if now - self._last < _EVERY or self._drawing is None:
             return
@@ -93,7 +93,7 @@ class Bar:
         self._try(lambda drawing: drawing.draw(min(done, total or done), total, ", ".join(told)))
 
     def close(self) -> None:
-        """Removes it."""
+        """Removes the bar."""
         self._try(lambda drawing: drawing.end())
         self._drawing = None
         _drawn.release()
@@ -104,12 +104,12 @@ class Bar:
         try:
             draw(self._drawing)
         except Exception:
-            # Standard error is closed, say: the call matters more than its bar.
+            # For example, standard error is closed. The call matters more than its bar.
             self._drawing = None
 
 
 def make() -> Bar | None:
-    """A bar for the call under way on this thread, if one is to be shown."""
+    """A bar for the call that runs on this thread, or None if none should be shown."""
     file = sys.stderr
     if not options.progress or file is None:
         return None
@@ -118,7 +118,7 @@ def make() -> Bar | None:
         if not (notebook or file.isatty()) or not _drawn.acquire(blocking=False):
             return None
     except Exception:
-        # A file of somebody's own, which does not say what it is, or is closed.
+        # A replaced standard error, which cannot tell what it is, or is closed.
         return None
     try:
         return Bar(_drawing(f"drumlin {_operation(sys._getframe(1))}", file, notebook))
@@ -136,14 +136,14 @@ def _drawing(name: str, file: Any, notebook: bool) -> Drawing:
 
 
 def _in_notebook() -> bool:
-    """Whether this is the kernel of a notebook."""
+    """Whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def _operation(frame: FrameType | None) -> str:
-    """The name of the public call that is under way: of the package's functions the outermost."""
+    """The name of the public call that is running: the outermost of the package's functions."""
     name = ""
     while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "drumlin":
         found = frame.f_code.co_name
@@ -154,5 +154,5 @@ def _operation(frame: FrameType | None) -> str:
 
 
 def install() -> None:
-    """Has the core ask here for bars."""
+    """Makes the core ask this module for bars."""
     _drumlin.make_bars(make)

@@ -1,7 +1,7 @@
-"""What notebooks show of stores, tables, results and reports: HTML of bounded size, without scripts and without
-anything that is fetched, in the notebook's own colours. Everything that comes from a store is cut and escaped here.
+"""What notebooks show of stores, tables, results and reports: HTML of limited size, without scripts and external
+resources, in the notebook's own colours. Everything that comes from a store is cut and escaped here.
 
-What fails, as that of a closed store, is shown by its plain text: a cell never fails because of what it shows.
+If this fails, for example for a closed store, the plain text is shown: a cell never fails because of what it shows.
 """
 
 import datetime as dt
@@ -21,12 +21,12 @@ from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
 from drumlin._results.result import Result, Results
 
-#: The most bytes of HTML, in UTF-8.
+#: The maximum size of the HTML in bytes of UTF-8.
 BYTES_MAX = 60_000
 
 
 class Bounds(NamedTuple):
-    """How much is shown."""
+    """Limits on what is shown."""
 
     rows: int
     columns: int
@@ -34,10 +34,10 @@ class Bounds(NamedTuple):
     chars: int
 
 
-#: What is tried in turn until the HTML is small enough.
+#: Tried in turn until the HTML is small enough.
 BOUNDS = (Bounds(10, 20, 80), Bounds(10, 10, 40), Bounds(5, 10, 20))
 
-#: The core's classes that have ways of their own, or nothing to show.
+#: Classes of the core that are shown in their own way, or not at all.
 _NOT_RECORDS = frozenset(
     [
         "Batch",
@@ -64,13 +64,13 @@ _NOT_RECORDS = frozenset(
         "Token",
         "Transaction",
         "Tree",
-        # Its address is a key.
+        # Its address gives access to the store.
         "Ui",
         "Walk",
     ]
 )
 
-#: Invisible, and part of what people write.
+#: Invisible characters that are part of normal text.
 _JOINERS = "\u200c\u200d"
 _CELL = "padding:0.1em 0.6em;border-bottom:1px solid rgba(128,128,128,0.35);text-align:"
 _FAINT = "opacity:0.65"
@@ -80,7 +80,8 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 10
 
 
 def text(value: str, chars: int) -> str:
-    """Text, cut and escaped. What would not show, or would turn the text around it, shows as an escape."""
+    """Text, cut and escaped. Characters that would be invisible or reverse the text around them are shown as
+    escapes."""
     cut = value[: chars + 1]
     shown = "".join(map(_visible, cut[:chars])) + ("…" if len(cut) > chars else "")
     return html.escape(shown)
@@ -124,18 +125,18 @@ def _size(count: int) -> str:
 
 
 def page(title: str, *parts: str) -> str:
-    """A title, escaped already, and what comes below it."""
+    """A title, which is escaped already, and what comes below it."""
     below = "".join(parts)
     return f'<div class="drumlin" style="overflow-x:auto"><div><b>{title}</b></div>{below}</div>'
 
 
 def note(words: str) -> str:
-    """A remark, escaped already."""
+    """A remark, which is escaped already."""
     return f'<div style="{_FAINT}">{words}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells, escaped already."""
+    """A table of cells, which are escaped already."""
     above = "".join(f'<th style="{_CELL}left">{cell}</th>' for cell in head)
     lines = "".join("<tr>" + "".join(f'<td style="{_CELL}left">{c}</td>' for c in row) + "</tr>" for row in rows)
     begin = f"<thead><tr>{above}</tr></thead>" if head else ""
@@ -150,7 +151,7 @@ def _count(number: int, one: str) -> str:
 
 
 def _fields(record: Any) -> list[str]:
-    """The names of the fields, in the order of its text; others after them."""
+    """The names of the fields, in the order of the record's text; then any others."""
     kind = type(record)
     names = sorted(name for name in vars(kind) if not name.startswith("_") and not callable(vars(kind)[name]))
     shown = repr(record)
@@ -163,10 +164,10 @@ def _is_record(value: Any) -> bool:
 
 
 def record(value: Any, bounds: Bounds) -> str:
-    """A report: its summary, if it has one, and its fields; lists of records are tables."""
+    """A report: its summary, if it has one, and its fields. Lists of records are tables."""
     parts, rows = [], []
     if "__str__" in vars(type(value)):
-        # At most a screenful.
+        # At most one screen.
         lines = str(value)[:4000].splitlines()[: 2 * bounds.rows]
         parts.append("<pre>" + "\n".join(text(line, 2 * bounds.chars) for line in lines) + "</pre>")
     for name in _fields(value):
@@ -214,7 +215,7 @@ def _changes(changes: Any, bounds: Bounds) -> str:
 
 
 def _grid(names: Sequence[str], types: Sequence[str], batches: Any, bounds: Bounds) -> str:
-    """Columns with their types, and the first rows of Arrow batches if there are any."""
+    """Columns with their types, and the first rows of Arrow batches, if given."""
     head = [
         f'{text(name, bounds.chars)}<br><span style="font-weight:normal;{_FAINT}">{text(kind, bounds.chars)}</span>'
         for name, kind in zip(names[: bounds.columns], types, strict=False)
@@ -229,7 +230,7 @@ def _grid(names: Sequence[str], types: Sequence[str], batches: Any, bounds: Boun
 
 
 def _cell(scalar: Any, bounds: Bounds) -> str:
-    """A value of Arrow: of long texts and bytes only the beginning is looked at."""
+    """An Arrow value. Only the beginning of long strings and bytes is looked at."""
     if not scalar.is_valid:
         return f'<span style="{_FAINT}">null</span>'
     if hasattr(scalar, "as_buffer"):
@@ -240,7 +241,7 @@ def _cell(scalar: Any, bounds: Bounds) -> str:
     try:
         value = scalar.as_py()
     except (ValueError, OverflowError, ImportError, ArithmeticError):
-        # A time that Python has no value for.
+        # A time that Python cannot represent.
         value = str(scalar)[: 2 * bounds.chars]
     match value:
         case str():
@@ -308,7 +309,7 @@ def _metrics(metrics: Metrics, bounds: Bounds) -> str:
 
 
 def _diff(diff: Diff, bounds: Bounds) -> str:
-    # The columns alone: rows are compared when they are asked for.
+    # Only the columns: rows are compared when they are asked for.
     schema = diff._made().schema
     return page(text(repr(diff), 3 * bounds.chars), _grid(schema.names, schema.types, None, bounds))
 
@@ -319,13 +320,13 @@ def _diff(diff: Diff, bounds: Bounds) -> str:
 def _store(store: Store, bounds: Bounds) -> str:
     title = f"Store {text(store.uri, 2 * bounds.chars)}"
     if "://" in store.uri and not store.uri.startswith(("file://", "memory://")):
-        # Figures of a bucket cost requests, which may take long to fail.
+        # A bucket's figures cost requests, which may take long to fail.
         about, listed = {"seq": store.seq}, [entry.path for entry in store.tree.list("*")]
         return page(title, _figures(about, bounds), _paths(listed, bounds))
     stat = store.stat()
     wanted = ("seq", "tables", "versions", "nodes", "snapshots", "trash", "bytes", "memtable_bytes")
     figures = _figures({name: getattr(stat, name) for name in wanted}, bounds)
-    # The paths of many would cost more than they tell.
+    # Listing many paths would cost more than it is worth.
     paths = store.tables() if stat.tables <= 1000 else []
     return page(title, figures, _paths(paths, bounds))
 
@@ -357,7 +358,7 @@ def _schema(schema: _drumlin.Schema, bounds: Bounds) -> str:
 
 
 def shown(value: Any, show: Callable[[Any, Bounds], str]) -> str:
-    """The HTML of a value, within bounds; its plain text if that fails."""
+    """The HTML of a value, within the limits; its plain text if that fails."""
     try:
         for bounds in BOUNDS:
             made = show(value, bounds)
@@ -404,7 +405,7 @@ def _repr_html(show: Callable[[Any, Bounds], str]) -> Callable[[Any], str]:
 
 
 def install() -> None:
-    """Gives the classes the method that notebooks look for."""
+    """Gives the classes the method that notebooks call."""
     method = "_repr_html_"
     for kind, show in _SHOWN.items():
         setattr(kind, method, _repr_html(show))

@@ -6,13 +6,13 @@ from drumlin._values.evidence import a_type
 
 __all__ = ["Options", "options"]
 
-#: The environment variable that turns bars off.
+#: The environment variable that turns progress bars off.
 PROGRESS = "DRUMLIN_PROGRESS"
 _OFF = ("0", "false", "no", "off")
 
 
 class Options:
-    """Settings of this process; :data:`drumlin.options` holds them.
+    """Settings of this process, held by :data:`drumlin.options`.
 
     >>> import drumlin
     >>> drumlin.options.progress = False
@@ -28,9 +28,9 @@ class Options:
 
     @property
     def progress(self) -> bool:
-        """Whether a call that takes longer than two seconds shows a bar: in a notebook, and where standard error is a
-        terminal; nowhere else. Off too while the environment variable ``DRUMLIN_PROGRESS`` is ``0``, ``false``, ``no``
-        or ``off``. A call that has a ``progress`` of its own never shows one."""
+        """Whether a call that takes longer than two seconds shows a progress bar: in a notebook, or if standard error
+        is a terminal, never elsewhere. Also False while the environment variable ``DRUMLIN_PROGRESS`` is ``0``,
+        ``false``, ``no`` or ``off``. A call with its own ``progress`` never shows a bar."""
         return self._progress and os.environ.get(PROGRESS, "").strip().lower() not in _OFF
 
     @progress.setter

@@ -1,4 +1,4 @@
-"""The core of drumlin, as the package uses it."""
+"""The core of Drumlin, as the package uses it."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -151,11 +151,14 @@ __version__: Final[str]
 def collect_many(
     readings: _List[tuple[Reading, _List[str] | None, bool]], make: Callable[[int, _List[Any]], Any]
 ) -> _List[Any]:
-    """All rows of readings, each with the columns given for it if any are: as [`Batches`], or, where arrays are wanted,
-    as what `make` makes of its place and arrays with a row for each column of a type."""
+    """All rows of readings, each with its given columns, if any. A reading becomes [`Batches`] or, if arrays are wanted
+    and can represent all values, the result of `make`. That is called while others are being decoded, with the
+    reading's position and a list of triples: an array with one row for each column of a type, that type, and the
+    positions of these columns."""
 
 def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
-    """The parts of an expression of pyarrow in order, from its serialised form."""
+    """The parts of a pyarrow expression in order, from its serialised form: an Arrow file with the parts in the
+    metadata of its schema, of which pyarrow itself shows each key only once."""
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
@@ -163,7 +166,8 @@ def main(args: list[str]) -> int: ...
 
 @final
 class Schema:
-    """The columns of a table or result: names and Arrow types."""
+    """The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
+    `__arrow_c_schema__` accept it."""
 
     def __new__(cls, schema: Any, /) -> Schema: ...
     @property
@@ -183,42 +187,42 @@ class Schema:
 
 @final
 class Batch:
-    """One batch of a result."""
+    """One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it."""
 
     @property
     def num_rows(self) -> int:
-        """Its rows."""
+        """The number of rows."""
     @property
     def schema(self) -> Schema:
-        """Its schema."""
+        """The schema of the batch."""
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
 
 @final
 class Batches:
-    """All batches of a reading, in memory. It is a reading of itself too."""
+    """All batches of a reading, in memory. They can also be used as a reading."""
 
     @property
     def schema(self) -> Schema:
         """The schema of the batches."""
     def collect(self, columns: list[str] | None = None) -> Batches:
-        """Those of `columns` that are there, if they are given."""
+        """The batches with only those of `columns` that exist; without `columns`, with all."""
     def stream(self) -> Batches:
-        """Itself."""
+        """The batches themselves."""
     def __iter__(self) -> Iterator[Batch]: ...
     @property
     def num_rows(self) -> int:
-        """The rows of all batches."""
+        """The number of rows in all batches."""
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
 
 @final
 class Lookup:
-    """What a look-up by key found."""
+    """The result of a look-up by key."""
 
     def row(self, at: int) -> dict[str, Any] | None:
-        """The row of the key at a place, if there is one."""
+        """The row of the key at position `at`, or None."""
     @property
     def keys(self) -> Batches: ...
     @property
@@ -229,12 +233,13 @@ class Lookup:
 
 @final
 class Mask:
-    """A list of bools."""
+    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__`
+    accept it."""
 
     def to_pylist(self) -> list[bool]:
         """The bools as a list."""
     def count(self) -> int:
-        """How many of them are true."""
+        """The number of true values."""
     def __len__(self) -> int: ...
     def __getitem__(self, at: int, /) -> bool: ...
     def __iter__(self) -> Iterator[bool]: ...
@@ -243,7 +248,7 @@ class Mask:
 
 @final
 class Stream:
-    """A scan under way: its batches come one by one, here or to the consumer of its Arrow stream."""
+    """A running scan: its batches are returned one by one, here or to the consumer of its Arrow stream."""
 
     @property
     def schema(self) -> Schema:
@@ -261,20 +266,22 @@ class Reading:
         """The schema of the batches."""
     @property
     def seq(self) -> int:
-        """The last commit that the reading sees."""
+        """The number of the newest commit that the reading sees."""
     @property
     def version(self) -> tuple[int, str | None] | None:
-        """The number of its version and what was noted with it, as JSON text; None if its transaction made it."""
+        """The number of its version and the version's metadata as JSON text; None if its transaction made the
+        version."""
     @property
     def known_rows(self) -> int | None:
-        """The number of its rows, if nothing need be read to know it: without a filter, if no rows are in memory."""
+        """The number of its rows if it is known without reading: without a filter, and if no rows are in memory."""
     def count_rows(self) -> int:
         """The number of its rows."""
     def head(self, rows: int, columns: list[str] | None = None) -> Batches | None:
-        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read for them."""
+        """At most `rows` of the first rows, in `columns` if given. None if more would have to be read: the last rows
+        that a filter keeps are found from the end."""
     @property
     def written_whole(self) -> bool:
-        """Whether the version has just the rows that one write wrote."""
+        """Whether the version has exactly the rows of one write."""
     def stream(self, columns: list[str] | None = None) -> Stream: ...
     def collect(self, columns: list[str] | None = None) -> Batches: ...
 
@@ -490,6 +497,9 @@ class Transaction:
     @property
     def ended(self) -> bool: ...
     def commit(self) -> int: ...
+    def commit_or_again(self) -> Transaction | None:
+        """The transaction in which all is to be done again; ``None`` once it is committed."""
+
     def abort(self) -> None: ...
 
 @final
@@ -523,7 +533,7 @@ class Store:
     def trash(self) -> _List[TrashItem]: ...
     def undrop(self, path: str, to: str | None = None) -> None: ...
     def changes(self, since: int | None = None) -> ChangeFeed:
-        """Without `since` from now on."""
+        """The commits after `since`; without it, those from now on."""
     def copy_to(
         self,
         other: Store,

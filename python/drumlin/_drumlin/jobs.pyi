@@ -1,4 +1,4 @@
-"""Data sets and their parts, and rows staged for a job, as the core gives them."""
+"""Data sets and their parts, and rows staged for a job, as the core defines them."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
@@ -22,47 +22,48 @@ __all__ = [
 
 @final
 class Dataset:
-    """A table, or all tables that a pattern matches, as of one instant."""
+    """One table, or all tables that match a pattern, as of one instant."""
 
     @property
     def schema(self) -> Schema:
         """The schema of all columns."""
     def for_engines(self) -> Dataset:
-        """The same rows in types that cost an engine less, or in which it pushes down more."""
+        """The same rows in types that cost an engine less, or for which it pushes down more filters."""
     def without_views(self) -> Dataset | None:
-        """The same rows without views; None if it has none."""
+        """The same rows without Arrow views; None if there are none."""
     @property
     def filter_schema(self) -> Schema:
-        """The schema of all columns in the types that filters see."""
+        """The schema of all columns in the types that filters use."""
     @property
     def pattern(self) -> str:
         """The pattern."""
     @property
     def path_columns(self) -> list[str]:
-        """The columns that hold names of paths."""
+        """The columns that hold names from paths."""
     @property
     def paths(self) -> list[str]:
         """The paths of the tables."""
     @property
     def versions(self) -> list[tuple[int, str | None] | None]:
-        """The numbers of the versions that it shows of its tables, in their order, each with what its writer noted, as
-        JSON text; None of a table that its transaction has written."""
+        """The numbers of the versions that it shows, in the order of its tables, each with its metadata as JSON text;
+        None for a table that its transaction has written."""
     def stream(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Stream:
-        """Scans it, batch by batch."""
+        """Scans the data set, batch by batch."""
     def collect(self, columns: list[str] | None, filters: list[str], limit: int | None) -> Batches:
-        """Scans it, all at once and with all threads."""
+        """Scans the data set, all at once and with all threads."""
     def count_rows(self, filters: list[str], limit: int | None) -> int:
         """The number of rows."""
     def check_readable(self, columns: list[str] | None) -> None:
-        """Fails if one of the columns, or of all, cannot be read."""
+        """Fails if one of the columns (default: any) cannot be read."""
     def rows_at_most(self, filters: list[str], limit: int | None) -> int:
-        """The number of rows or more, from records alone."""
+        """An upper bound of the number of rows, without reading any."""
     def aggregate(self, keys: list[str], every: Any, aggregates: list[Any], filters: list[str]) -> Batches:
-        """Groups, and what is made of each."""
+        """The aggregates of each group."""
     def plan(self, columns: list[str] | None, filters: list[str]) -> DatasetPlan:
-        """What reading it costs."""
+        """The cost of reading it."""
     def split_by_table(self, filters: list[str]) -> list[Dataset]:
-        """Its tables one by one, each with the columns of all; without those that the filters rule out."""
+        """The tables one by one, each with the columns of all, without the tables that the filters rule
+        out by paths and columns."""
     def splits(
         self,
         columns: list[str] | None,
@@ -72,9 +73,9 @@ class Dataset:
         at_least: int,
         life_micros: int,
     ) -> tuple[list[Split], Lease]:
-        """Parts for other processes, and the lease that keeps them."""
+        """Parts for other processes, and the lease that keeps them readable."""
     def describe(self) -> bytes:
-        """A description, from which a store makes it again."""
+        """A description from which a store can make the data set again."""
 
 _Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
 
@@ -96,7 +97,7 @@ class Split:
 
 @final
 class Lease:
-    """Keeps what splits show."""
+    """Keeps what splits show from being deleted."""
 
     def beat(self) -> None: ...
     def end(self) -> None: ...
@@ -110,7 +111,7 @@ class SplitReader:
     def __new__(cls, uri: str, settings: dict[str, Any]) -> SplitReader: ...
     @staticmethod
     def of(store: Store) -> SplitReader:
-        """Of an open store."""
+        """The reader of an open store."""
     def stream(self, split: Split, columns: list[str] | None, filter: str | None) -> Stream:
         """Reads a split, batch by batch."""
     def collect(self, split: Split, columns: list[str] | None, filter: str | None) -> Batches:
@@ -118,7 +119,7 @@ class SplitReader:
 
 @final
 class Ticket:
-    """What the workers of a job need."""
+    """What the workers of a job need to stage rows."""
 
     def __new__(cls, encoded: bytes) -> Ticket: ...
     @staticmethod
@@ -136,11 +137,11 @@ class Ticket:
     def schema(self, path: str) -> Schema | None: ...
     def beat(self, store: Store) -> None: ...
     def abort(self, store: Store) -> bool:
-        """Whether it has ended without a commit."""
+        """Ends the job. Returns whether it ended without a commit."""
 
 @final
 class Token:
-    """Rows that are on storage and part of no table yet."""
+    """Rows that are on storage but in no table yet."""
 
     def __new__(cls, encoded: bytes) -> Token: ...
     def encode(self) -> bytes: ...
@@ -157,12 +158,12 @@ class Token:
 
 @final
 class Stage:
-    """Where a worker stages rows."""
+    """Writes rows to storage for a worker."""
 
     def __new__(cls, uri: str, settings: dict[str, Any]) -> Stage: ...
     @staticmethod
     def of(store: Store) -> Stage:
-        """In an open store."""
+        """The stage of an open store."""
     def write(
         self, ticket: Ticket, path: str, frame: Any, part: tuple[int, int] | None, progress: _Progress | None
     ) -> Token:
@@ -190,4 +191,4 @@ def commit_staged(
     """Commits tokens."""
 
 def abort_staged(store: Store, tokens: list[Token]) -> bool:
-    """Ends the jobs of tokens; whether none of them was committed."""
+    """Ends the jobs of tokens. Returns whether none of them was committed."""

@@ -1,4 +1,4 @@
-"""Nodes, what happened to them, and what is derived from them, as the core gives it."""
+"""Nodes, their changes, and what is derived from them, as the core defines it."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -29,115 +29,116 @@ class Node:
 
     @property
     def payload(self) -> Any:
-        """What it carries: a JSON value or bytes, or None for nothing."""
+        """The node's payload: a JSON value or bytes; None if it has none."""
     @property
     def payload_version(self) -> int:
-        """How often the payload has been changed since the node appeared."""
+        """The number of times that the payload has been changed since the node was created."""
     @property
     def has_table(self) -> bool:
         """Whether it holds a table."""
     @property
     def children(self) -> int:
-        """How many children it has."""
+        """The number of its children."""
     @property
     def children_version(self) -> int:
-        """How often the list of its children has changed since the node appeared."""
+        """The number of times that the list of its children has changed since the node was created."""
     @property
     def seq(self) -> int:
-        """The last commit that changed the node itself."""
+        """The number of the last commit that changed the node itself."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class ListEntry:
-    """One line of a listing: a node, and figures of its table."""
+    """One entry of a listing: a node, and figures of its table."""
 
     @property
     def path(self) -> str:
-        """Its path."""
+        """The node's path."""
     @property
     def node(self) -> Node:
         """The node."""
     @property
     def payload(self) -> Any:
-        """What it carries."""
+        """The node's payload."""
     @property
     def payload_version(self) -> int:
-        """How often the payload has been changed since the node appeared."""
+        """The number of times that the payload has been changed since the node was created."""
     @property
     def is_table(self) -> bool:
         """Whether it holds a table."""
     @property
     def rows(self) -> int | None:
-        """Rows of the newest version of its table."""
+        """Rows in the newest version of its table; None without a table."""
     @property
     def versions(self) -> int | None:
-        """Versions of its table."""
+        """Versions of its table; None without a table."""
     @property
     def row_groups(self) -> int | None:
-        """Row groups of its table."""
+        """Row groups of its table; None without a table."""
     @property
     def children(self) -> int:
-        """How many children it has."""
+        """The number of its children."""
     @property
     def children_version(self) -> int:
-        """How often the list of its children has changed since the node appeared."""
+        """The number of times that the list of its children has changed since the node was created."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Change:
-    """What an operation did to one node."""
+    """The effect of an operation on one node."""
 
     @property
     def before(self) -> Node | None:
-        """What the node was; None if it was not there."""
+        """The node before the operation; None if it did not exist."""
     @property
     def after(self) -> Node | None:
-        """What it became; None if it is gone."""
+        """The node after the operation; None if it was deleted."""
     @property
     def indirect(self) -> Changes:
-        """What was deleted with it: nodes below it, and those that lived on it."""
+        """What was deleted along with it: nodes below it, and nodes that lived on it."""
 
 @final
 class Changes:
-    """What an operation did to many nodes, in the order in which it was done: a `NodeChange` for each."""
+    """The effects of an operation on many nodes, in the order in which it made them: a `NodeChange` for each."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[NodeChange]: ...
 
 @final
 class NodeChanges:
-    """Goes over changes."""
+    """An iterator over changes."""
 
     def __iter__(self) -> Iterator[NodeChange]: ...
     def __next__(self) -> NodeChange: ...
 
 @final
 class NodeChange:
-    """What was done to one node of many."""
+    """The effect of an operation on one of many nodes."""
 
     @property
     def path(self) -> str:
-        """The node."""
+        """The node's path."""
     @property
     def before(self) -> Node | None:
-        """What it was before the operation; None if it was not there."""
+        """The node before the operation; None if it did not exist."""
     @property
     def after(self) -> Node | None:
-        """What it is after it; None if it is gone."""
+        """The node after the operation; None if it was deleted."""
     @property
     def cause(self) -> Literal["asked", "above", "keep_while"]:
-        """Why: `asked`, `above` (a node above it was deleted) or `keep_while` (what it lived on no longer holds)."""
+        """Why it changed: `asked`, `above` (a node above it was deleted) or `keep_while` (a condition that it lived on
+        no longer holds)."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Walk:
-    """The nodes of a pattern, one by one: pairs of a path and a node."""
+    """The nodes that match a pattern, one by one: pairs of a path and a node."""
 
     def __iter__(self) -> Iterator[tuple[str, Node]]: ...
     def __next__(self) -> tuple[str, Node]: ...
@@ -156,7 +157,7 @@ class Condition:
 
 @final
 class Event:
-    """One thing that happened, to a node or to a table."""
+    """An event of a node or a table."""
 
     @property
     def path(self) -> str:
@@ -180,23 +181,23 @@ class Event:
         "metadata",
         "resync",
     ]:
-        """In one word. Of a node: `create`, `update`, `delete`. Of a table: `version` (it got one), `rows` (written by
-        key, without a version), `delete_versions`, `drop`, `undrop`, `copy` at the path of the copy, `move_away` at
-        the old path of a table that was moved and `move` at the new one, `purge` (rows were erased from all versions),
-        `metadata` (those of a version were changed). For a trigger also `resync`: what happened
-        before cannot be told any more, so look at all of it."""
+        """The kind of event. For a node: `create`, `update`, `delete`. For a table: `version` (it got a new version),
+        `rows` (rows were written by key, without a version), `delete_versions`, `drop`, `undrop`, `copy` at the path of
+        the copy, `move_away` at the old path of a moved table and `move` at the new one, `purge` (rows were erased from
+        all versions), `metadata` (a version's metadata was changed). For a trigger also `resync`: earlier events are no
+        longer known, so look at everything."""
     @property
     def kind(self) -> str | None:
         """What made a table's new version: see :attr:`Version.kind`."""
     @property
     def before(self) -> Node | None:
-        """What the node was right before; None if it was not there."""
+        """The node right before the event; None if it did not exist."""
     @property
     def after(self) -> Node | None:
-        """What the node was right after; None if it was gone."""
+        """The node right after the event; None if it was deleted."""
     @property
     def payload(self) -> Any:
-        """What the node carries since then."""
+        """The node's payload after the event."""
     @property
     def seq(self) -> int:
         """The number of the commit."""
@@ -205,10 +206,10 @@ class Event:
         """The time of the commit, in UTC."""
     @property
     def cause(self) -> Literal["asked", "above", "keep_while"] | None:
-        """Why it happened to the node: `asked`, `above` or `keep_while`."""
+        """Why the node changed: `asked`, `above` or `keep_while`."""
     @property
     def trigger(self) -> str | None:
-        """The trigger that is called; None in a change feed."""
+        """The name of the trigger that is called; None in a change feed."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -219,28 +220,29 @@ class Commit:
 
     @property
     def seq(self) -> int:
-        """Its number."""
+        """The number of the commit."""
     @property
     def time(self) -> dt.datetime:
-        """Its time, in UTC."""
+        """The time of the commit, in UTC."""
     @property
     def messages(self) -> list[str]:
-        """What those said who made it, in order: usually one message or none, but calls of several threads may become
-        durable together."""
+        """The messages given with it, in order: usually one or none, but calls of several threads may be committed
+        together."""
     @property
     def events(self) -> list[Event]:
-        """What happened, in order."""
+        """The events of the commit, in order."""
 
 @final
 class ChangeFeed:
-    """The commits since one, in order, those to come too: an iterator that waits for the next one."""
+    """The commits after a given one, in order, including future ones: an iterator that waits for the next.
+
+    While one thread waits, another one gets an error that the feed is in use."""
 
     @property
     def seq(self) -> int:
-        """The last commit given; the next one comes after it."""
+        """The number of the last commit returned; the next one follows it."""
     def next(self, timeout: float | dt.timedelta | None = None) -> Commit | None:
-        """The next commit. None if none comes within `timeout`: seconds or a timedelta, None for as long as it
-        takes."""
+        """The next commit, or None if none comes within `timeout`: seconds or a timedelta; None waits without limit."""
     def __iter__(self) -> Iterator[Commit]: ...
     def __next__(self) -> Commit: ...
 
@@ -250,28 +252,29 @@ class ProjectionEntry:
 
     @property
     def key(self) -> Any:
-        """The key: a value, or a tuple if it is of several fields."""
+        """The key: a value, or a tuple if it has several fields."""
     @property
     def path(self) -> str:
-        """The node that gives the entry."""
+        """The path of the node that the entry is made from."""
     @property
     def value(self) -> Any:
-        """The value."""
+        """The value of the entry."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class ProjectionView:
-    """A projection as of one instant: a map of keys to values, ordered by key. A key of several fields is a tuple."""
+    """A projection as of one instant: a map from keys to values, ordered by key. A key of several fields is a tuple."""
 
     @property
     def seq(self) -> int:
-        """The last commit that it shows."""
+        """The number of the last commit that it shows."""
     def get(self, key: Any, default: Any = None) -> Any:
-        """The value of `key`; of the first node in path order if several give it, `default` if none does."""
+        """The value of `key`, from the first node in path order if several nodes have that key; `default` if none
+        has."""
     def get_all(self, key: Any) -> list[Any]:
-        """All values of `key`, in the order of their nodes' paths; at most one if the projection is no bag."""
+        """All values of `key`, in the order of their nodes' paths; at most one if the projection is not a bag."""
     def keys(self) -> list[Any]:
         """The keys, in order."""
     def values(self) -> list[Any]:
@@ -279,47 +282,47 @@ class ProjectionView:
     def items(self) -> list[tuple[Any, Any]]:
         """Pairs of a key and its value, in the order of the keys."""
     def entries(self) -> list[ProjectionEntry]:
-        """The entries, by key and path."""
+        """The entries, in order of key and path."""
     def prefix(self, text: str | None, *first: Any) -> list[ProjectionEntry]:
-        """The entries whose keys begin with the fields `first` and then with a text that begins with `text`; with
-        `text` None those that begin with `first`."""
+        """The entries whose keys begin with the fields `first`, followed by a text that begins with `text`; if `text`
+        is None, those that begin with `first`."""
     def range(self, low: Any = None, high: Any = None, include_high: bool = False) -> list[ProjectionEntry]:
-        """The entries from the key `low` up to the key `high`, which is left out unless `include_high`. A key of fewer
-        fields comes before those that go on from it."""
+        """The entries from the key `low` up to the key `high`, which is excluded unless `include_high`. A key that is a
+        prefix of others comes before them."""
     def __contains__(self, key: object, /) -> bool: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
 
 @final
 class TriggerFailure:
-    """A call of a trigger that failed."""
+    """A failed call of a trigger."""
 
     @property
     def trigger(self) -> str:
-        """The trigger."""
+        """The name of the trigger."""
     @property
     def seq(self) -> int:
-        """The commit."""
+        """The number of the commit."""
     @property
     def path(self) -> str:
-        """The node."""
+        """The path of the node."""
     @property
     def error(self) -> str:
-        """What the callback raised, with its traceback."""
+        """The exception that the callback raised, with its traceback."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class ImportReport:
-    """What an import of nodes did."""
+    """The result of an import of nodes."""
 
     @property
     def created(self) -> int:
-        """Nodes that were made."""
+        """The number of created nodes."""
     @property
     def updated(self) -> int:
-        """Nodes that were there, and got their payload."""
+        """The number of existing nodes whose payload was set."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""What a checkpoint would do, and what reading costs."""
+"""What a checkpoint would do, and what a read costs."""
 
 from typing import ClassVar, final
 
@@ -12,30 +12,30 @@ __all__ = [
 
 @final
 class RepackPlan:
-    """The blocks that a checkpoint would empty into others, byte for byte."""
+    """The blocks whose row groups a checkpoint would copy to other blocks, byte for byte."""
 
     @property
     def blocks_before(self) -> int:
-        """Blocks before."""
+        """Blocks before the checkpoint."""
     @property
     def blocks(self) -> int:
-        """Blocks to be emptied: mostly dead, or small and many."""
+        """Blocks to empty: mostly dead ones, or many small ones."""
     @property
     def bytes_moved(self) -> int:
-        """Bytes to be copied."""
+        """Bytes to copy."""
     @property
     def bytes_gained(self) -> int:
-        """Bytes to be gained."""
+        """Bytes that would be freed."""
     @property
     def left_out(self) -> int:
-        """Blocks that would be worth it, beyond the budget."""
+        """Blocks worth emptying that exceed the budget."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class VacuumWindow:
-    """Adjacent row groups to be rewritten together."""
+    """Adjacent row groups to rewrite together."""
 
     @property
     def reason(self) -> str:
@@ -48,16 +48,16 @@ class VacuumWindow:
         """Row groups after."""
     @property
     def rows(self) -> int:
-        """Rows that stay."""
+        """Rows to keep."""
     @property
     def dead_rows(self) -> int:
-        """Rows that go."""
+        """Rows to remove."""
     @property
     def bytes_rewritten(self) -> int:
         """Bytes expected to be written."""
     @property
     def bytes_gained(self) -> int:
-        """Bytes expected to be gained."""
+        """Bytes expected to be freed."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -71,7 +71,7 @@ class TableVacuumPlan:
         """The table's path."""
     @property
     def windows(self) -> list[VacuumWindow]:
-        """What would be rewritten, in table order."""
+        """The row groups to rewrite, in table order."""
     @property
     def row_groups_before(self) -> int:
         """Row groups before."""
@@ -83,10 +83,10 @@ class TableVacuumPlan:
         """Encoded bytes before."""
     @property
     def dead_rows(self) -> int:
-        """Rows that no retained version sees, before."""
+        """Rows that no retained version shows, before the checkpoint."""
     @property
     def left_out(self) -> int:
-        """Windows that the budget left out."""
+        """Windows that exceed the budget."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -100,36 +100,36 @@ class VacuumPlan:
         """What it would rewrite, table by table."""
     @property
     def blocks(self) -> RepackPlan:
-        """What it would copy from blocks that are mostly dead, or small."""
+        """What it would copy out of blocks that are mostly dead, or small."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class DatasetPlan:
-    """What reading a data set costs, and what its filter spares. Its text is for people."""
+    """What reading a data set costs, and what its filter saves. `print` it."""
 
     @property
     def tables(self) -> list[str]:
         """The paths of the tables that are opened."""
     @property
     def pruned_tables(self) -> list[str]:
-        """The paths of those that are not."""
+        """The paths of the tables that are not opened."""
     @property
     def row_groups(self) -> int:
         """Row groups with visible rows in the tables that are opened."""
     @property
     def pruned_row_groups(self) -> int:
-        """Those among them of which nothing is read: their statistics rule the filter out."""
+        """Row groups of these tables that are not read, because statistics show that no row matches the filter."""
     @property
     def whole_row_groups(self) -> int:
-        """Those among them whose rows the filter all keeps, as statistics say."""
+        """Row groups of these tables whose rows all match the filter, as their statistics show."""
     @property
     def bytes(self) -> int:
-        """Encoded bytes that are read."""
+        """Encoded bytes to read."""
     @property
     def pruned_bytes(self) -> int:
-        """Encoded bytes of the same columns in row groups that are pruned."""
+        """Encoded bytes of the same columns in the row groups that are not read."""
     @property
     def memory_rows(self) -> int:
-        """Rows in memory that are looked at."""
+        """Rows in memory to examine."""

@@ -1,4 +1,4 @@
-"""What calls that write and maintain a store answer, as the core gives it."""
+"""What calls that write and maintain a store return, as the core defines it."""
 
 import datetime as dt
 from typing import Any, ClassVar, final
@@ -26,34 +26,34 @@ __all__ = [
 
 @final
 class Snapshot:
-    """A name that pins versions of many tables."""
+    """A name for versions of tables, one of each, which stay readable until it is dropped."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The snapshot's name."""
     @property
     def time(self) -> dt.datetime:
         """When it was taken, in UTC."""
     @property
     def versions(self) -> dict[str, int]:
-        """The version that it holds of each table, by path."""
+        """The version of each table that it holds, by path."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class DropReport:
-    """What a drop did."""
+    """The result of a drop."""
 
     @property
     def paths(self) -> list[str]:
-        """The paths dropped, in order."""
+        """The dropped paths, in order."""
     @property
     def versions(self) -> int:
-        """Versions dropped with them."""
+        """The number of dropped versions."""
     @property
     def bytes(self) -> int:
-        """Bytes that a reclaim can free, as far as no other table shares their blocks and no snapshot holds them."""
+        """Bytes that a reclaim can free, unless other tables share their blocks or a snapshot holds them."""
     @property
     def missing(self) -> list[str]:
         """Paths and patterns that named no table, with `missing_ok`."""
@@ -63,11 +63,11 @@ class DropReport:
 
 @final
 class CopyReport:
-    """What a copy or a move did."""
+    """The result of a copy or a move."""
 
     @property
     def tables(self) -> dict[str, str]:
-        """The new path of each table, by the old one."""
+        """The new path of each table, by its old path."""
     @property
     def payloads(self) -> int:
         """The number of payloads copied or moved."""
@@ -77,92 +77,93 @@ class CopyReport:
 
 @final
 class CopyToReport:
-    """What copying tables to another store did."""
+    """The result of copying tables to another store."""
 
     @property
     def tables(self) -> list[str]:
-        """The tables that were copied, in path order."""
+        """The copied tables, in path order."""
     @property
     def present(self) -> list[str]:
-        """Those that were there already."""
+        """The tables that were there already."""
     @property
     def row_groups(self) -> int:
-        """Row groups copied."""
+        """The number of copied row groups."""
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """The bytes of these row groups."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class VersionsReport:
-    """What deleting versions did."""
+    """The result of deleting versions."""
 
     @property
     def versions(self) -> dict[str, list[int]]:
-        """The versions deleted, by path."""
+        """The deleted versions, by path."""
     @property
     def missing(self) -> dict[str, list[int]]:
-        """What was not there, with `missing_ok`: versions by path."""
+        """Versions that did not exist, by path, with `missing_ok`."""
     @property
     def bytes(self) -> int:
-        """Bytes that a reclaim can free, as far as no other table shares their blocks."""
+        """Bytes that a reclaim can free, unless other tables share their blocks."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class TrashItem:
-    """A dropped table that can be taken back."""
+    """A dropped table that can be restored."""
 
     @property
     def path(self) -> str:
-        """Where it was."""
+        """The path that it was dropped from."""
     @property
     def time(self) -> dt.datetime:
         """When it was dropped, in UTC."""
     @property
     def rows(self) -> int:
-        """Rows of its newest version."""
+        """The number of rows in its newest version."""
     @property
     def bytes(self) -> int:
-        """Bytes of its row groups."""
+        """The bytes of its row groups."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class CheckpointReport:
-    """What a checkpoint did."""
+    """The result of a checkpoint."""
 
     @property
     def tables(self) -> int:
-        """Tables of which row groups were rewritten."""
+        """The number of tables with rewritten row groups."""
     @property
     def row_groups_before(self) -> int:
-        """Row groups of all tables before."""
+        """Row groups of all tables before the checkpoint."""
     @property
     def row_groups_after(self) -> int:
-        """Row groups of all tables after."""
+        """Row groups of all tables after the checkpoint."""
     @property
     def rows_removed(self) -> int:
-        """Rows that no version needed, gone now."""
+        """Rows removed because no version needed them."""
     @property
     def row_groups_moved(self) -> int:
-        """Row groups that were copied out of blocks mostly dead, or small and many."""
+        """Row groups copied out of blocks that were mostly dead, or out of many small ones."""
     @property
     def bytes_written(self) -> int:
         """Bytes written."""
     @property
     def rows_flushed(self) -> int:
-        """Rows written by key that left memory for row groups."""
+        """Rows written by key that were moved from memory to row groups."""
     @property
     def versions_expired(self) -> int:
-        """Versions that retention took."""
+        """Versions removed by retention."""
     @property
     def windows_void(self) -> int:
-        """Windows that were void: others changed their row groups in between."""
+        """Windows of row groups that were not rewritten, because others changed their row groups during the
+        checkpoint."""
     @property
     def failures(self) -> list[str]:
         """Windows that could not be rewritten and were left as they are: the table and why."""
@@ -172,17 +173,17 @@ class CheckpointReport:
 
 @final
 class Holding:
-    """Space that a reclaim did not free, and why."""
+    """Space that a reclaim did not free, by reason."""
 
     @property
     def trash_bytes(self) -> int:
-        """Bytes of tables in the trash, within their grace."""
+        """Bytes of tables in the trash, within their grace period."""
     @property
     def pinned_bytes(self) -> int:
-        """Bytes of blocks that readers of this process still use."""
+        """Bytes of blocks that readers in this process still use."""
     @property
     def fragment_bytes(self) -> int:
-        """Bytes in blocks of which other parts are in use; a checkpoint may repack them."""
+        """Unused bytes in blocks that have other parts in use; a checkpoint may repack them."""
     @property
     def history_bytes(self) -> int:
         """Bytes of row groups that only versions before the newest, or snapshots, need."""
@@ -192,97 +193,97 @@ class Holding:
 
 @final
 class Hold:
-    """What is kept for other processes: a lease, or what is staged for a job."""
+    """What is kept for other processes: a lease, or the rows staged for a job."""
 
     @property
     def number(self) -> int:
-        """Its number, which names its folder of blocks."""
+        """Its number, which is in the name of its folder of blocks."""
     @property
     def job(self) -> str | None:
-        """The job that it is staged for; None for a lease."""
+        """The job for which rows are staged; None for a lease."""
     @property
     def beat(self) -> dt.datetime:
-        """When its owner was last heard of."""
+        """When its owner last renewed it, in UTC."""
     @property
     def life(self) -> dt.timedelta:
-        """How long it lives without that."""
+        """How long it lives after its last renewal."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class StagedReport:
-    """What a commit of staged rows did."""
+    """The result of a commit of staged rows."""
 
     @property
     def seq(self) -> int:
-        """The commit."""
+        """The number of the commit."""
     @property
     def job(self) -> str:
         """The job's name."""
     @property
     def versions(self) -> dict[str, int]:
-        """The version that each table got."""
+        """The version that each table got, by path."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class ReclaimReport:
-    """What a reclaim did."""
+    """The result of a reclaim."""
 
     @property
     def tables(self) -> int:
-        """Tables in the trash given up."""
+        """Tables removed from the trash for good."""
     @property
     def blocks(self) -> int:
-        """Blocks deleted."""
+        """The number of deleted blocks."""
     @property
     def bytes(self) -> int:
-        """Bytes of those blocks."""
+        """The bytes of these blocks."""
     @property
     def orphans(self) -> int:
-        """Objects deleted that nothing had ever referred to: left by crashes and failures."""
+        """Deleted objects that nothing had ever referred to: left by crashes and failures."""
     @property
     def orphan_bytes(self) -> int:
-        """Bytes of those objects."""
+        """The bytes of these objects."""
     @property
     def failures(self) -> list[tuple[str, str]]:
-        """Objects that could not be deleted, with the error; they stay listed for the next reclaim."""
+        """Objects that could not be deleted, with the error; the next reclaim tries again."""
     @property
     def holding(self) -> Holding:
-        """What still holds space."""
+        """Space that was not freed, by reason."""
     @property
     def holds(self) -> list[Hold]:
-        """What is kept for other processes."""
+        """The leases and jobs for which data is kept."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Fault:
-    """Something that verify found wrong."""
+    """A fault that verify found."""
 
     @property
     def table(self) -> str:
-        """The table's path, or what it is if it has none."""
+        """The table's path, or a description if it has none."""
     @property
     def row_group(self) -> int:
-        """The row group."""
+        """The number of the row group."""
     @property
     def error(self) -> str:
-        """What is wrong; names object and offset."""
+        """What is wrong, with the name and offset of the object."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class VerifyReport:
-    """What verify found."""
+    """The result of verify."""
 
     @property
     def tables(self) -> int:
-        """Tables looked at, those in the trash and those held by snapshots alone too."""
+        """Tables checked, including those in the trash and those held only by snapshots."""
     @property
     def row_groups(self) -> int:
         """Row groups read and checked."""
@@ -291,13 +292,13 @@ class VerifyReport:
         """Bytes read and checked."""
     @property
     def faults(self) -> list[Fault]:
-        """What is wrong. Empty if the store is sound."""
+        """The faults found. Empty if the store is intact."""
     @property
     def orphans(self) -> list[tuple[str, int]]:
-        """Objects that nothing refers to, with their bytes; harmless, and removed by a reclaim."""
+        """Objects that nothing refers to, with their sizes in bytes. They are harmless; a reclaim deletes them."""
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no faults were found."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -308,47 +309,48 @@ class Loss:
 
     @property
     def kind(self) -> str:
-        """What kind of thing: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or
+        """What was lost: "log", "commits", "catalog", "nodes", "table", "rows", "rows in memory", "snapshot" or
         "change"."""
     @property
     def path(self) -> str | None:
-        """The table's path; of nodes, where they begin; of a snapshot, its name. `None` if it is not known, or is
-        none."""
+        """The table's path; for nodes, where they begin; for a snapshot, its name. None if it is unknown, or if there
+        is none."""
     @property
     def until(self) -> str | None:
-        """Of nodes: the path after the last."""
+        """For nodes: the path after the last."""
     @property
     def commits(self) -> tuple[int, int] | None:
-        """The first and last of the commits."""
+        """The numbers of the first and the last lost commit."""
     @property
     def row_group(self) -> int | None:
-        """The row group."""
+        """The number of the row group."""
     @property
     def versions(self) -> list[tuple[int, int, int]]:
-        """Of each version that has lost rows: its number, the first lost row as stored, and how many."""
+        """For each version that has lost rows: its number, the first lost row in storage order, and the number of lost
+        rows."""
     @property
     def why(self) -> str:
-        """Why; names object and offset where there is one."""
+        """The reason, with the name and offset of the object if there is one."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class SalvageReport:
-    """What a salvage did."""
+    """The result of a salvage."""
 
     @property
     def seq(self) -> int:
-        """The last commit of the damaged store that is in the new one."""
+        """The newest commit of the damaged store that is in the new one."""
     @property
     def tables(self) -> int:
-        """Tables kept, those in the trash and those that snapshots hold too."""
+        """Tables kept, including those in the trash and those held by snapshots."""
     @property
     def row_groups(self) -> int:
         """Row groups kept."""
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """The bytes of these row groups."""
     @property
     def nodes(self) -> int:
         """Nodes kept."""
@@ -361,11 +363,11 @@ class SalvageReport:
 
 @final
 class StoreStat:
-    """Figures about a store."""
+    """Figures of a store."""
 
     @property
     def seq(self) -> int:
-        """The last commit."""
+        """The number of the newest commit."""
     @property
     def nodes(self) -> int:
         """Nodes of the tree."""
@@ -374,7 +376,7 @@ class StoreStat:
         """Tables in the tree."""
     @property
     def trash(self) -> int:
-        """Dropped tables that can be taken back."""
+        """Dropped tables that can be restored."""
     @property
     def snapshots(self) -> int:
         """Snapshots."""
@@ -389,19 +391,19 @@ class StoreStat:
         """Blocks in use that are on storage."""
     @property
     def block_bytes(self) -> int:
-        """Bytes of those blocks."""
+        """The bytes of these blocks."""
     @property
     def live_bytes(self) -> int:
-        """Bytes of row groups in use within them."""
+        """The bytes of the row groups in use within them."""
     @property
     def inline_blocks(self) -> int:
-        """Blocks in use that came with commits, lie in the log or the catalog, and wait for a checkpoint."""
+        """Blocks in use that came with commits, are stored in the log or the catalog, and wait for a checkpoint."""
     @property
     def condemned(self) -> int:
         """Blocks that wait for a reclaim."""
     @property
     def condemned_bytes(self) -> int:
-        """Bytes of those blocks."""
+        """The bytes of these blocks."""
     @property
     def holds(self) -> int:
         """Leases, and jobs with staged rows, that have not ended."""
@@ -410,10 +412,10 @@ class StoreStat:
         """Bytes of the log and catalog snapshots."""
     @property
     def bytes(self) -> int:
-        """Bytes on storage in all, except orphans."""
+        """All bytes on storage, without orphans."""
     @property
     def memtable_bytes(self) -> int:
-        """Memory of rows written by key that wait for a checkpoint, in bytes."""
+        """Memory in bytes for rows written by key that wait for a checkpoint."""
     @property
     def cache_hits(self) -> int:
         """Look-ups that the cache of encoded data answered."""
@@ -425,21 +427,21 @@ class StoreStat:
         """Bytes in the cache."""
     @property
     def cache_bytes_max(self) -> int:
-        """The bound on them."""
+        """The limit of the cache in bytes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class TableStat:
-    """Figures about a table."""
+    """Figures of a table."""
 
     @property
     def rows(self) -> int:
-        """Rows of the newest version, and those written by key since."""
+        """Rows of the newest version, and rows written by key since."""
     @property
     def stored_rows(self) -> int:
-        """Rows stored, deleted ones too."""
+        """Rows in storage, including deleted ones."""
     @property
     def versions(self) -> int:
         """Listed versions."""
@@ -448,7 +450,7 @@ class TableStat:
         """Row groups."""
     @property
     def bytes(self) -> int:
-        """Their encoded bytes."""
+        """The encoded bytes of these row groups."""
     @property
     def columns(self) -> int:
         """Columns of the newest version."""
@@ -457,13 +459,13 @@ class TableStat:
         """The columns by which rows are ordered."""
     @property
     def key(self) -> list[str]:
-        """The columns of the key, which are those too; none if the table has no key."""
+        """The columns of the key, which are also the sort columns; empty if the table has no key."""
     @property
     def memory_keys(self) -> int:
         """Keys written or deleted that wait in memory for a checkpoint."""
     @property
     def memory_bytes(self) -> int:
-        """The memory that they take with their rows, in bytes."""
+        """Memory in bytes for these keys and their rows."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -474,7 +476,7 @@ class Version:
 
     @property
     def version(self) -> int:
-        """Its number: 0, 1, 2 ..."""
+        """The version's number: 0, 1, 2 ..."""
     @property
     def seq(self) -> int:
         """The number of the commit that made it."""
@@ -484,29 +486,29 @@ class Version:
     @property
     def kind(self) -> str:
         """What made it: `create`, `write`, `append`, `replace`, `update`, `merge`, `delete`, `upsert`, `alter`,
-        `restore` or `rows` (those written by key since the one before)."""
+        `restore` or `rows` (rows written by key since the previous version)."""
     @property
     def rows(self) -> int:
-        """Its rows."""
+        """The number of its rows."""
     @property
     def metadata(self) -> Any:
-        """What its writer noted."""
+        """The metadata of the version; None if it has none."""
     @property
     def rows_added(self) -> int | None:
-        """The rows that it added; one that it changed counts as added and as removed. None where rows written by key
-        were in memory and nobody has counted them yet."""
+        """The number of rows that it added; a changed row counts as added and as removed. None if it includes rows
+        written by key that have not been counted yet."""
     @property
     def rows_removed(self) -> int | None:
-        """The rows that it removed, counted likewise."""
+        """The number of rows that it removed, counted in the same way."""
     @property
     def message(self) -> str | None:
-        """What its writer said: see :meth:`Store.with_message`."""
+        """The message of its commit: see :meth:`Store.with_message`."""
     @property
     def writer(self) -> str | None:
-        """Who wrote it, by the name that the store was opened with."""
+        """Who wrote it: the ``writer`` that the store was opened with."""
     @property
     def duration(self) -> dt.timedelta | None:
-        """How long the call took that made it, until it was its turn to commit; None of quick calls."""
+        """How long the call that made it took, until its turn to commit; None for quick calls."""
     @property
     def snapshots(self) -> list[str]:
         """The names of the snapshots that hold it."""

@@ -1,4 +1,4 @@
-"""What calls that change rows answer, as the core gives it."""
+"""What calls that change rows return, as the core defines it."""
 
 from typing import ClassVar, final
 
@@ -13,66 +13,66 @@ __all__ = [
 
 @final
 class DeleteReport:
-    """What a row delete did."""
+    """The result of a delete of rows."""
 
     @property
     def rows(self) -> int:
-        """Rows deleted."""
+        """The number of deleted rows."""
     @property
     def version(self) -> Version | None:
-        """The version that it made; the newest one as it was if no row matched. None in a transaction."""
+        """The version that it made, or the unchanged newest one if no row matched. None in a transaction."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class MergeReport:
-    """What a merge did."""
+    """The result of a merge."""
 
     @property
     def updated(self) -> int:
-        """Rows that got new values."""
+        """The number of rows that got new values."""
     @property
     def deleted(self) -> int:
-        """Rows deleted."""
+        """The number of deleted rows."""
     @property
     def inserted(self) -> int:
-        """Rows added."""
+        """The number of added rows."""
     @property
     def version(self) -> Version | None:
-        """The version that it made; the newest one as it was if nothing changed. None in a transaction."""
+        """The version that it made, or the unchanged newest one if nothing changed. None in a transaction."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class RowsReport:
-    """What a write by key did."""
+    """The result of a write by key."""
 
     @property
     def seq(self) -> int | None:
         """The number of the commit; None in a transaction."""
     @property
     def rows(self) -> int:
-        """Rows written, or keys deleted, whether they were there or not."""
+        """The number of written rows, or of keys to delete, whether they existed or not."""
     @property
     def version(self) -> Version | None:
-        """The version it made, if it was large or had metadata. Other rows belong to the version that the next
-        checkpoint, snapshot or large write makes."""
+        """The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that the
+        next checkpoint, snapshot or large write makes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class UpdateReport:
-    """What an update did."""
+    """The result of an update."""
 
     @property
     def rows(self) -> int:
-        """Rows updated."""
+        """The number of updated rows."""
     @property
     def version(self) -> Version | None:
-        """The version that it made; the newest one as it was if no row matched. None in a transaction."""
+        """The version that it made, or the unchanged newest one if no row matched. None in a transaction."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

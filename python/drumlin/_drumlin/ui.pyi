@@ -10,8 +10,8 @@ class Ui:
 
     @property
     def address(self) -> str:
-        """The address to open in a browser. It has a token, which is a key to the store: show it to nobody else."""
+        """The address to open in a browser. It contains a token that gives access to the store: do not share it."""
     def close(self) -> None:
-        """Ends the server. The store stays open."""
+        """Stops the server. The store stays open."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_ended: object) -> None: ...

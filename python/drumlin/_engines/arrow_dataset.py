@@ -1,7 +1,7 @@
-"""Data sets as pyarrow has them, for DuckDB, DataFusion and pyarrow itself.
+"""Data sets as pyarrow datasets, for DuckDB, DataFusion and pyarrow itself.
 
-What pyarrow would do in C++ with a data set of its own is overridden here, in terms of streams with columns and filters
-pushed down. What is not exact in the filter language is filtered by pyarrow, batch by batch.
+What pyarrow would do in C++ with its own datasets is overridden here, with streams into which columns and filters are
+pushed down. What the filter language cannot express exactly, pyarrow filters batch by batch.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ __all__ = ["ArrowDataset", "Fragment", "Scanner"]
 
 
 class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ignore]
-    """A data set of Drumlin that is one of pyarrow."""
+    """A Drumlin data set that is also a pyarrow dataset."""
 
     def _set(
         self,
@@ -37,21 +37,21 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         again: Again,
     ) -> None:
         super()._set(core, store, columns, filters, limit, again)
-        # Pyarrow neither filters nor sorts, takes or joins views, in which Polars writes its texts.
+        # pyarrow cannot filter, sort, take or join views, in which Polars writes its strings.
         self._core = core = core.without_views() or core
         self._narrowed: ArrowDataset | None = None
         self._rows: int | None = None
         self._schema: Any = pa.schema(core.stream(columns, filters, 0).schema)
-        # Code in C++ that is given the data set does not ask the methods below: it finds an error, not a lack of rows.
+        # C++ code that gets the data set does not call the methods below: it fails, instead of finding no rows.
         pads.UnionDataset.__init__(self, self._schema, [_unreadable(self._schema)])
 
     @property
     def children(self) -> list[Any]:
-        """Its tables one by one."""
+        """The tables one by one."""
         return self._tables([])
 
     def _tables(self, filters: list[str]) -> "list[ArrowDataset]":
-        """Its tables one by one, without those that filters rule out."""
+        """The tables one by one, without those that the filters rule out."""
         if self._limit is not None:
             raise InvalidArgument("a data set with a limit has no tables of its own: take them before limit")
         tables = self._exact.split_by_table([*self._filters, *filters])
@@ -61,8 +61,8 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
     def schema(self) -> Any:
         """The columns, as a pyarrow Schema.
 
-        DuckDB sees other types of the same values, which it has, takes in less time, or pushes down more in:
-        dictionaries, plain strings in the place of views, wider half floats, decimals of 128 bits.
+        DuckDB sees other types of the same values, which it has, reads faster, or for which it pushes down more:
+        dictionaries, plain strings instead of views, wider half floats, decimals of 128 bits.
         """
         caller = _caller_in("duckdb._sources")
         if caller is None:
@@ -71,8 +71,8 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return self._for_duckdb()._schema
 
     def _tell_rows(self, source: Any) -> None:
-        """Tells DuckDB how many rows there are, by which it orders joins. Its source of a data set asks for them by a
-        method that knows none; a version that does not ask takes no notice."""
+        """Tells DuckDB the number of rows, by which it orders joins. DuckDB asks its own source for the data set, whose
+        method ``rows`` knows no number, so that is replaced; a version of DuckDB that does not ask ignores this."""
         if getattr(source, "obj", None) is self and callable(getattr(source, "rows", None)):
             with contextlib.suppress(AttributeError):
                 source.rows = self._rows_at_most
@@ -89,7 +89,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
 
     @property
     def partition_expression(self) -> Any:
-        """What is true for all rows: nothing in particular."""
+        """A condition that holds for all rows: none in particular."""
         return _TRUE
 
     def scanner(
@@ -99,8 +99,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         if _caller_in("duckdb._sources"):
             return Scanner(self._for_duckdb(), columns, filter, batch_size)
         scanner = Scanner(self, columns, filter, batch_size)
-        # The code in C++ of pyarrow's functions, such as the one that writes data sets, reads a Scanner of its own
-        # only.
+        # C++ code of pyarrow's functions, such as the one that writes datasets, only reads pyarrow's own Scanner.
         return pads.Scanner.from_batches(scanner.to_reader()) if _caller_in("pyarrow") else scanner
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[Any]:
@@ -116,12 +115,12 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return Scanner(self, columns, filter, None).head(num_rows)
 
     def take(self, indices: Any, columns: Any = None, filter: Any = None, **options: Any) -> Any:
-        """The rows at these places."""
+        """The rows at these positions."""
         return Scanner(self, columns, filter, None).take(indices)
 
     def count_rows(self, where: str | Expr | None = None, filter: Any = None, **options: Any) -> int:
-        """The number of rows: see :meth:`Dataset.count_rows`; ``filter`` is an expression of pyarrow, which may be
-        given in the place of ``where`` too."""
+        """The number of rows: see :meth:`Dataset.count_rows`. ``filter`` is a pyarrow expression, which can also be
+        given as ``where``."""
         if isinstance(where, pads.Expression):
             where, filter = None, where if filter is None else where & filter
         if filter is None:
@@ -130,8 +129,8 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return Scanner(of, None, filter, None).count_rows()
 
     def filter(self, expression: Any) -> "Dataset | pads.Dataset":
-        """The same, with only the rows for which an expression of pyarrow is true, too. One that is not exact in the
-        filter language is applied by pyarrow to the rows in memory."""
+        """The same data set, limited further to the rows for which a pyarrow expression is true. If the filter language
+        cannot express it exactly, pyarrow applies it to the rows in memory."""
         if isinstance(expression, (str, Expr)):
             return self.where(expression)
         if self._limit is None:
@@ -141,10 +140,10 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return _in_memory(self.to_table(filter=expression))
 
     def get_fragments(self, filter: Any = None) -> Iterator["Fragment"]:
-        """Its tables one by one; with ``filter``, those that may have rows for which it is true, or, if there are none,
-        one part without rows: DataFusion plans some joins only of one part and more."""
+        """The tables one by one. With ``filter``, only those that may have rows for which it is true; if there are
+        none, one part without rows, because DataFusion can plan some joins only with at least one part."""
         if self._limit is not None:
-            # The rows of all tables together are limited.
+            # A limit is for the rows of all tables together.
             return iter([Fragment(self)])
         mine = [] if filter is None else arrow_filter.split(filter, self._schema_of_all())[0]
         return map(Fragment, self._tables(mine) or [self.limit(0)])
@@ -171,7 +170,8 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         return Dataset.__reduce__(self)
 
     def _schema_of_all(self) -> Any:
-        """The columns, those that are not shown among them, which filters may name, in the types that filters see."""
+        """All columns, including those that are not selected, since filters may use them, in the types that filters
+        use."""
         return pa.schema(self._core.filter_schema)
 
 
@@ -179,7 +179,7 @@ _TRUE = pa.compute.scalar(True)
 
 
 def _caller_in(package: str) -> FrameType | None:
-    """What calls the method that asks, if that is a module of ``package``. Code in C that calls has no module."""
+    """The frame that calls the current method, if its module is in ``package``. Calling C code has no module."""
     caller = inspect.currentframe()
     for _ in range(2):
         caller = None if caller is None else caller.f_back
@@ -188,7 +188,7 @@ def _caller_in(package: str) -> FrameType | None:
 
 
 def _unreadable(schema: Any) -> Any:
-    """A data set that pyarrow fails to read, with a message that says why."""
+    """A pyarrow dataset that cannot be read, with a message that says why."""
     fragment = pads.IpcFileFormat().make_fragment(_TOLD, fs.LocalFileSystem())
     return pads.FileSystemDataset([fragment], schema, pads.IpcFileFormat(), fs.LocalFileSystem())
 
@@ -197,7 +197,8 @@ _TOLD = "a data set of drumlin is read by its own methods: give pyarrow its scan
 
 
 def _with_one_dictionary(table: Any) -> Any:
-    """Rows with one dictionary a column, where row groups have several: pyarrow neither sorts nor joins those."""
+    """Rows with one dictionary for each column, instead of one for each row group, which pyarrow cannot sort or
+    join."""
     if not any(pa.types.is_dictionary(field.type) for field in table.schema):
         return table
     batches = [batch for batch in table.to_batches() if batch.num_rows > 0]
@@ -209,7 +210,7 @@ def _in_memory(table: Any) -> Any:
 
 
 class Scanner:
-    """Some columns and rows of a data set, to be read any number of times, as pyarrow's Scanner does."""
+    """Selected columns and rows of a data set, to be read any number of times, like pyarrow's Scanner."""
 
     __slots__ = ("_batch_size", "_columns", "_dataset", "_filter", "_keys", "_mine", "_projected", "_rest")
 
@@ -217,7 +218,7 @@ class Scanner:
         self, dataset: ArrowDataset, columns: Any, filter: Any, batch_size: int | None, *, for_datafusion: bool = False
     ) -> None:
         self._dataset = dataset
-        #: Integers that are compared in the place of floats.
+        #: Columns of integers that are compared in place of floats.
         self._keys: dict[str, str] = {}
         self._batch_size = count_argument(batch_size, "batch_size")
         if self._batch_size == 0:
@@ -225,7 +226,7 @@ class Scanner:
         if isinstance(filter, Expr):
             filter = str(filter)
         elif isinstance(filter, pa.Scalar):
-            # DataFusion says so of what is true for no row.
+            # This is how DataFusion passes a filter that is true for no row.
             filter = pa.compute.scalar(filter)
         self._filter = filter
         self._mine: list[str] = []
@@ -234,14 +235,14 @@ class Scanner:
             dataset._unlimited("filter")
             self._mine = [filter]
         elif filter is not None and for_datafusion:
-            # Of rows that are limited, those that the filter keeps are not known before they are read.
+            # With a limit, it is not known before reading which rows the filter would keep.
             push, schema = dataset._limit is None, dataset._schema_of_all()
             self._mine, self._rest, self._keys = arrow_filter.split_for_datafusion(filter, schema, push=push)
         elif filter is not None and dataset._limit is None:
             self._mine, self._rest = arrow_filter.split(filter, dataset._schema_of_all())
         elif filter is not None:
             self._rest = filter
-        # Names are projected by us, expressions by pyarrow.
+        # We project names; pyarrow projects expressions.
         self._projected: Any = columns if isinstance(columns, dict) else None
         self._columns = dataset._columns if columns is None or self._projected is not None else list(columns)
         if self._columns is not None and self._projected is None:
@@ -262,7 +263,7 @@ class Scanner:
         return pa.schema(self._stream(limit=0).schema)
 
     def to_reader(self) -> Any:
-        """The rows, as a reader of batches that reads them as they are asked for."""
+        """The rows, as a reader that reads each batch when it is asked for."""
         if self._projected is None and self._rest is None:
             reader = pa.RecordBatchReader.from_stream(self._stream())
         else:
@@ -278,7 +279,7 @@ class Scanner:
         return iter(self.to_reader())
 
     def scan_batches(self) -> Iterator[Any]:
-        """The batches, each with the fragment that it is of."""
+        """The batches, each with its fragment."""
         for fragment in self._dataset.get_fragments():
             for batch in fragment.scanner(columns=self._projected or self._columns, filter=self._filter).to_batches():
                 yield pads.TaggedRecordBatch(batch, fragment)
@@ -304,7 +305,7 @@ class Scanner:
         return _with_one_dictionary(pa.Table.from_batches(batches, schema))
 
     def take(self, indices: Any) -> Any:
-        """The rows at these places, counted from 0."""
+        """The rows at these positions, counted from 0."""
         places = pa.array(indices, pa.int64()) if not isinstance(indices, (pa.Array, pa.ChunkedArray)) else indices
         if len(places) == 0:
             return self.head(0)
@@ -325,7 +326,7 @@ class Scanner:
         return self._dataset._stream(self._columns, self._mine, limit)
 
     def _source(self, *, counts: bool = False) -> Any:
-        """What pyarrow filters and projects."""
+        """The source that pyarrow filters and projects."""
         of = self._dataset
         if self._projected is not None:
             shown = arrow_filter.columns_of_all(self._projected.values())
@@ -360,7 +361,7 @@ class Scanner:
 
 
 class Fragment:
-    """One of the tables of a data set, as pyarrow's Fragment is a part of one."""
+    """One table of a data set, like pyarrow's Fragment, which is a part of a dataset."""
 
     __slots__ = ("_dataset",)
 
@@ -379,14 +380,14 @@ class Fragment:
 
     @property
     def partition_expression(self) -> Any:
-        """What is true for all of its rows."""
+        """A condition that holds for all of its rows."""
         return self._dataset.partition_expression
 
     def scanner(self, schema: Any = None, **options: Any) -> Any:
-        """Reads some columns and rows; ``schema``, which says what all parts of a data set look like, is theirs
-        anyway."""
+        """Reads selected columns and rows. ``schema``, the common schema of all parts of a data set, is ignored, since
+        it is also the schema of each part."""
         columns, filter, batch_size = (options.get(name) for name in ("columns", "filter", "batch_size"))
-        # With a schema it is DataFusion that asks.
+        # Only DataFusion passes a schema.
         return Scanner(self._dataset, columns, filter, batch_size, for_datafusion=schema is not None)
 
     def to_batches(self, **options: Any) -> Iterator[Any]:
@@ -402,7 +403,7 @@ class Fragment:
         return self.scanner(**options).head(num_rows)
 
     def take(self, indices: Any, **options: Any) -> Any:
-        """The rows at these places."""
+        """The rows at these positions."""
         return self.scanner(**options).take(indices)
 
     def count_rows(self, **options: Any) -> int:

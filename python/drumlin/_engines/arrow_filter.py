@@ -1,4 +1,4 @@
-"""Filters of pyarrow, told in the filter language where it has exactly the same meaning.
+"""pyarrow filters, translated to the filter language where it has exactly the same meaning.
 
 An expression shows its parts only when it is serialised, as an Arrow file: names and calls in order in the schema,
 literals as Arrow scalars.
@@ -20,12 +20,12 @@ __all__ = ["columns_of", "split", "split_for_datafusion", "with_order_keys"]
 _OPS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
 
-#: What is raised by an expression that cannot be taken apart, or that is nested more deeply than Python goes.
+#: Exceptions for an expression that cannot be taken apart, or is nested more deeply than Python's stack allows.
 _NOT_UNDERSTOOD = (pa.ArrowException, NotMine, NotImplementedError, RecursionError)
 
 
 class _Call:
-    """A call of a function in an expression."""
+    """A function call in an expression."""
 
     __slots__ = ("arguments", "name", "options")
 
@@ -40,8 +40,8 @@ class _Field(list[str]):
 
 
 def split(expression: Any, schema: pa.Schema) -> tuple[list[str], Any]:
-    """Filters of ours that are true where parts of ``expression`` are, all of which must be, and the rest of it: an
-    expression of pyarrow, or None if nothing is left."""
+    """Filters that are true where parts of ``expression`` are (all parts must be true), and the rest of it: a pyarrow
+    expression, or None if nothing is left."""
     try:
         mine: list[str] = []
         left = False
@@ -58,11 +58,11 @@ def split(expression: Any, schema: pa.Schema) -> tuple[list[str], Any]:
 def split_for_datafusion(
     expression: Any, schema: pa.Schema, *, push: bool = True
 ) -> tuple[list[str], Any, dict[str, str]]:
-    """The same for DataFusion, to which a null is neither among values nor not, and which compares floats by their
-    total order: NaN comes after all others, or before them if its sign is set, and only zeros are equal whatever their
-    sign, though not in long lists. What such comparisons are true for is among the rows that the filters keep; the rest
-    of the expression compares integers in the place of floats: columns that :func:`with_order_keys` adds to the rows,
-    the dict says of which. Without ``push`` the rest is all of it."""
+    """The same for DataFusion. For it, whether a null is among values is unknown. It compares floats by their total
+    order: NaN comes after all others, or before them if its sign is set; only zeros are equal whatever their sign,
+    though not in long lists. The filters keep all rows for which such comparisons are true. The rest of the expression
+    compares integers in place of floats: these are columns that :func:`with_order_keys` adds to the rows, listed in the
+    dict. Without ``push``, the rest is the whole expression."""
     keys: dict[str, str] = {}
     mine: list[str] = []
     rest = None
@@ -84,7 +84,7 @@ def split_for_datafusion(
 
 
 def _as_in_sql(tree: Any) -> Any:
-    """The same with null for whether a null is among values, where pyarrow has false."""
+    """The same tree, where a null is among values with the result null; pyarrow has false."""
     if not isinstance(tree, _Call):
         return tree
     if tree.name == "is_in":
@@ -98,7 +98,7 @@ def _as_in_sql(tree: Any) -> Any:
 
 
 def columns_of(expression: Any) -> list[str] | None:
-    """The columns that an expression looks at; None if that is not known."""
+    """The columns that an expression uses; None if they are not known."""
     try:
         return list(dict.fromkeys(_columns(_tree(expression))))
     except _NOT_UNDERSTOOD:
@@ -106,7 +106,7 @@ def columns_of(expression: Any) -> list[str] | None:
 
 
 def columns_of_all(expressions: Iterable[Any]) -> list[str] | None:
-    """The columns that expressions look at; None if that is not known."""
+    """The columns that expressions use; None if they are not known."""
     found: list[str] = []
     for expression in expressions:
         columns = columns_of(expression)
@@ -125,7 +125,7 @@ def _columns(tree: Any) -> Iterator[str]:
 
 
 def _tree(expression: Any) -> Any:
-    """An expression as calls, fields and scalars."""
+    """An expression as a tree of calls, fields and scalars."""
     if isinstance(expression, pa.Scalar):
         return expression
     [serialised] = expression.__reduce__()[1]
@@ -158,7 +158,7 @@ def _node(part: tuple[str, str], parts: Iterator[tuple[str, str]], literals: Any
 
 
 def _terms(tree: Any) -> Iterable[Any]:
-    """What must all be true."""
+    """The terms of a conjunction."""
     if isinstance(tree, _Call) and tree.name in ("and_kleene", "and"):
         for argument in tree.arguments:
             yield from _terms(argument)
@@ -167,7 +167,7 @@ def _terms(tree: Any) -> Iterable[Any]:
 
 
 def _truth(tree: Any, schema: pa.Schema) -> Expr:
-    """A predicate of ours with the same three truth values."""
+    """A predicate of the filter language with the same three truth values."""
     if isinstance(tree, _Field):
         if not pa.types.is_boolean(_type(tree, schema)):
             raise NOT_MINE
@@ -213,7 +213,7 @@ def _nan_is_null(tree: _Call) -> bool:
 
 
 def _null_if_null(tree: _Call, schema: pa.Schema) -> Expr:
-    """``if_else(is_valid(x), is_in(x, values), null)``, as DuckDB says that a value is among others."""
+    """``if_else(is_valid(x), is_in(x, values), null)``, as which DuckDB passes ``x in values``."""
     asked, found, other = tree.arguments
     shape = (
         isinstance(asked, _Call)
@@ -231,7 +231,7 @@ def _null_if_null(tree: _Call, schema: pa.Schema) -> Expr:
 
 
 def _among(tree: _Call, field: "_Field", schema: pa.Schema) -> tuple[Expr, bool]:
-    """That a value is one of those given, null if it is null; and whether null is one of them."""
+    """The predicate that a value is one of those given, null if it is null; and whether null is one of them."""
     data_type = _type(field, schema)
     if tree.options["null_matching_behavior"].as_py() != 0:
         raise NOT_MINE
@@ -242,7 +242,7 @@ def _among(tree: _Call, field: "_Field", schema: pa.Schema) -> tuple[Expr, bool]
     told = []
     for scalar in values.drop_null():
         plain = scalar.as_py() if pa.types.is_floating(scalar.type) else None
-        # It is looked for by its bits.
+        # pyarrow looks for zeros and NaN by their bits.
         if plain is not None and (plain == 0 or plain != plain):
             raise NOT_MINE
         told.append(_literal(scalar, data_type))
@@ -257,7 +257,7 @@ def _comparison(op: str, left: Any, right: Any, schema: pa.Schema) -> Expr:
     data_type = _type(left, schema)
     column = filters.column(left)
     if isinstance(right, _Field):
-        # Of equal types, in which values are compared as they are.
+        # For equal types, in which values are compared as they are.
         if _type(right, schema) != data_type or not _is_plain(data_type):
             raise NOT_MINE
         return filters.compare(op, column, filters.column(right))
@@ -268,20 +268,20 @@ def _comparison(op: str, left: Any, right: Any, schema: pa.Schema) -> Expr:
     if not right.is_valid:
         raise NOT_MINE
     found = filters.compare(op, column, _literal(right, data_type))
-    # NaN is the greatest for us, and nothing for pyarrow.
+    # NaN is the greatest value in the filter language; in pyarrow, no comparison with it is true.
     if op in (">", ">=") and pa.types.is_floating(data_type):
         return found & (column < NAN)
     return found
 
 
 def _literal(scalar: Any, data_type: Any) -> Expr:
-    """A literal that compares with a column of a type as pyarrow has it."""
+    """A literal that compares with a column of a type as in pyarrow."""
     types, own = pa.types, scalar.type
     plain = None if types.is_temporal(own) else scalar.as_py()
     if types.is_boolean(data_type) and types.is_boolean(own):
         return value(plain)
     if types.is_integer(data_type) and types.is_integer(own):
-        # Beyond it, pyarrow's conversion of one of both would fail.
+        # Beyond this, pyarrow could not convert one to the type of the other.
         if not filters.in_range(plain, data_type.bit_width, signed=types.is_signed_integer(data_type)):
             raise NOT_MINE
         return value(plain)
@@ -335,12 +335,12 @@ def _type(field: "_Field", schema: pa.Schema) -> Any:
         if not pa.types.is_struct(found) or found.get_field_index(name) < 0:
             raise NOT_MINE
         found = found.field(name).type
-    # Values are compared, whatever holds them.
+    # Dictionaries and views are compared by value.
     return found.value_type if pa.types.is_dictionary(found) else found
 
 
 def _has_floats(tree: Any, schema: pa.Schema) -> bool:
-    """Whether it compares floats."""
+    """Whether an expression compares floats."""
     if not isinstance(tree, _Call):
         return False
     if tree.name in _OPS or tree.name == "is_in":
@@ -349,7 +349,7 @@ def _has_floats(tree: Any, schema: pa.Schema) -> bool:
 
 
 def _superset(tree: Any, schema: pa.Schema) -> Expr:
-    """A filter that is true at least where a comparison of a float with a literal is, in whatever order of zeros and
+    """A filter that is true at least where a comparison of a float with a literal is, whatever the order of zeros and
     NaN."""
     if isinstance(tree, _Call) and tree.name == "if_else":
         # Null is not true.
@@ -382,7 +382,7 @@ def _superset(tree: Any, schema: pa.Schema) -> Expr:
 
 
 def _rebuilt(tree: Any, schema: pa.Schema, keys: dict[str, str]) -> Any:
-    """The expression of pyarrow, with integers in the place of floats that are compared."""
+    """The pyarrow expression, with integers in place of the floats that are compared."""
     if isinstance(tree, _Field):
         return pc.field(*tree) if len(tree) > 1 else pc.field(tree[0])
     if isinstance(tree, pa.Scalar):
@@ -416,7 +416,7 @@ def _order_key(argument: Any, data_type: Any, keys: dict[str, str], schema: pa.S
 
 
 def _key(field: "_Field", kind: str, keys: dict[str, str], schema: pa.Schema) -> str:
-    """The integers that are compared in the place of a column."""
+    """The name of the integer column that is compared in place of a column."""
     name = f"{kind} of {field[0]}"
     while name in schema.names:
         name += "'"
@@ -425,13 +425,13 @@ def _key(field: "_Field", kind: str, keys: dict[str, str], schema: pa.Schema) ->
 
 
 def _keys_of(floats: Any, kind: str) -> Any:
-    """Integers that have the order of floats, or their bits."""
+    """Integers with the order of floats, or their bits."""
     if pa.types.is_dictionary(floats.type):
         floats = floats.dictionary_decode()
     bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[floats.type.bit_width]
     plain = floats.view(bits)
     if kind == "order":
-        # The zero whose sign is set has that bit alone.
+        # Negative zero has only the sign bit set.
         negative = pa.scalar(-(1 << (bits.bit_width - 1)), bits)
         plain = pc.if_else(pc.equal(plain, negative), pa.scalar(0, bits), plain)
     rest = pa.scalar((1 << (bits.bit_width - 1)) - 1, bits)
@@ -439,12 +439,12 @@ def _keys_of(floats: Any, kind: str) -> Any:
 
 
 def with_order_keys(batch: Any, keys: dict[str, str]) -> Any:
-    """A batch with integers beside floats."""
+    """A batch with columns of integers added for floats."""
     for key, name in keys.items():
         batch = batch.append_column(key, _keys_of(batch.column(name), key.partition(" ")[0]))
     return batch
 
 
 def combined(mine: Any, other: Any) -> Any:
-    """Both expressions of pyarrow, either of which may be None."""
+    """Both pyarrow expressions combined; either of them may be None."""
     return other if mine is None else mine if other is None else pc.and_kleene(mine, other)

@@ -1,4 +1,4 @@
-"""Pieces of filters, made for engines: what they mean exactly, or that it cannot be told."""
+"""Building blocks of filters for engines: exact translations, or the error that there is none."""
 
 import datetime as dt
 import decimal
@@ -9,7 +9,7 @@ from typing import Any
 
 from drumlin._arguments.expr import Expr, _Binding, col, literal
 
-#: Comparisons, by the names that they have here.
+#: Comparisons, by their names here.
 _COMPARISONS = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -18,28 +18,28 @@ _COMPARISONS = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-#: The comparison with its sides exchanged.
+#: The comparison with its sides swapped.
 FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-#: How many units of time a second has.
+#: Units of time in a second.
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
 class NotMine(Exception):
-    """What an engine asks cannot be told exactly in the filter language; it filters itself."""
+    """The filter language cannot express exactly what an engine asks for, so the engine filters by itself."""
 
 
 NOT_MINE = NotMine()
 
 
-#: The longest filter that is made for an engine, in characters. The filter language has an end too.
+#: The maximum length of a filter made for an engine, in characters. The filter language has a limit too.
 _TEXT_MAX = 200_000
 
 
 def add(filters: list[str], more: Expr) -> None:
-    """Adds a filter, if they do not become too long."""
+    """Adds a filter, unless the filters would become too long."""
     text = str(more)
     if sum(map(len, filters)) + len(text) > _TEXT_MAX:
         raise NOT_MINE
@@ -55,11 +55,11 @@ def column(names: list[str]) -> Expr:
 
 
 def value(plain: Any) -> Expr:
-    """A plain value: a bool, a number, a text, bytes, a date."""
+    """A plain value: a bool, number, str, bytes or date."""
     return literal(plain, "a value")
 
 
-#: The floats that are no numbers, which are equal and greatest in the filter language.
+#: Floats that are not numbers; in the filter language, they are equal and the greatest.
 NAN = value(math.nan)
 
 
@@ -84,7 +84,7 @@ def time_of_day(ticks: int, unit: str) -> Expr:
 
 
 def day(days: int) -> Expr:
-    """A date, by days since 1970."""
+    """A date, given by days since 1970."""
     try:
         return value((_EPOCH + dt.timedelta(days=days)).date())
     except OverflowError:
@@ -92,7 +92,7 @@ def day(days: int) -> Expr:
 
 
 def span(ticks: int, unit: str) -> Expr:
-    """A length of time."""
+    """A span of time."""
     nanos = ticks * (10**9 // UNITS[unit])
     if not in_range(nanos, 64, signed=True):
         raise NOT_MINE
@@ -104,7 +104,7 @@ def _moment(text: str) -> Expr:
 
 
 def float_fits(number: float, bits: int) -> bool:
-    """Whether a float of ``bits`` bits holds a number."""
+    """Whether a float of ``bits`` bits represents a number exactly."""
     if not math.isfinite(number):
         return not math.isnan(number)
     try:
@@ -120,19 +120,19 @@ def compare(op: str, left: Expr, right: Expr) -> Expr:
 
 
 def starts_with(column: Expr, text: str) -> Expr:
-    """That a column begins with a text."""
+    """The predicate that a column begins with a text."""
     escaped = "".join(f"!{c}" if c in "!%_" else c for c in text)
     return column.like(f"{escaped}%", escape="!")
 
 
 def in_range(number: Any, bits: int, *, signed: bool) -> bool:
-    """Whether an integer of ``bits`` bits holds a number."""
+    """Whether a number is in the range of an integer of ``bits`` bits."""
     low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
     return isinstance(number, int) and low <= number < high
 
 
 def decimal_of(unscaled: int, scale: int) -> decimal.Decimal:
-    """A decimal."""
+    """A decimal from its unscaled value and its scale."""
     return decimal.Decimal(unscaled).scaleb(-scale, decimal.Context(prec=100))
 
 

@@ -26,7 +26,7 @@ _INTEGERS = {
 
 
 def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
-    """A LazyFrame that reads a data set with columns, predicate and number of rows pushed down."""
+    """A LazyFrame that reads a data set, with columns, predicate and number of rows pushed down."""
     need("polars", "to_lazy()", "polars")
     plugins = need("polars.io.plugins", "to_lazy()", "polars")
     schema = _schema(dataset)
@@ -35,12 +35,12 @@ def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
         with_columns: list[str] | None, predicate: "pl.Expr | None", n_rows: int | None, batch_size: int | None
     ) -> "Iterator[pl.DataFrame]":
         columns = dataset._columns if with_columns is None else with_columns
-        # With both, the predicate is applied to the first rows, so it must not choose them.
+        # With both, the predicate applies to the first rows, so it must not select them.
         limited = n_rows is not None or dataset._limit is not None
         mine, rest = ([], None) if predicate is None else split(predicate, schema, push=not limited)
         asked = columns
         if rest is not None and columns is not None:
-            # What the predicate looks at is among the columns if Polars says so; else it is read and left out again.
+            # If Polars does not ask for the columns of the predicate, they are read and then dropped.
             asked = list(dict.fromkeys([*columns, *rest.meta.root_names()]))
         limit = min((rows for rows in (n_rows, dataset._limit) if rows is not None), default=None)
         for batch in dataset._exact.stream(asked, [*dataset._filters, *mine], limit):
@@ -55,7 +55,7 @@ def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
 
 
 def _schema(dataset: Scanned) -> dict[str, Any]:
-    """The columns as Polars has them. One that it has no type for is null, and an error where it is read."""
+    """The columns in Polars types. A column whose type Polars lacks is null, and an error if it is read."""
     polars = need("polars", "to_lazy()", "polars")
     types = dict(zip(dataset._exact.schema.names, dataset._exact.schema.types, strict=True))
     names = list(types) if dataset._columns is None else dataset._columns
@@ -65,12 +65,13 @@ def _schema(dataset: Scanned) -> dict[str, Any]:
 
 
 def split(predicate: "pl.Expr", schema: dict[str, Any], *, push: bool = True) -> tuple[list[str], "pl.Expr | None"]:
-    """Filters of ours that are true where parts of ``predicate`` are, all of which must be, and what is left of it;
-    without ``push`` that is all of it."""
+    """Filters that are true where parts of ``predicate`` are (all parts must be true), and what is left of it; without
+    ``push``, all of it is left."""
     mine: list[str] = []
     rest: pl.Expr | None = None
     for term, tree in _terms(predicate):
-        # Of a query for the top rows Polars tells which may be among them, as a hint; it takes the top of what it gets.
+        # For a top-k query, Polars gives a hint about which rows may be among them; it then takes the top of what it
+        # gets.
         if isinstance(tree, dict) and str(tree.get("Display", {}).get("fmt_str", "")).startswith("dynamic_pred"):
             continue
         try:
@@ -83,15 +84,15 @@ def split(predicate: "pl.Expr", schema: dict[str, Any], *, push: bool = True) ->
 
 
 def _terms(predicate: "pl.Expr") -> "Iterator[tuple[pl.Expr, Any]]":
-    """What must all be true, each as it is and as a tree; None if it shows none."""
+    """The terms of a conjunction, each as an expression and as a tree; None instead of the tree if there is none."""
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
     except Exception:
-        # A function of Python's, say.
+        # For example, a Python function.
         tree = None
     match tree:
         case {"BinaryExpr": {"left": _, "op": "And", "right": _}}:
-            # The last comes first.
+            # The last term comes first.
             for term in reversed(predicate.meta.pop()):
                 yield from _terms(term)
         case _:
@@ -99,7 +100,7 @@ def _terms(predicate: "pl.Expr") -> "Iterator[tuple[pl.Expr, Any]]":
 
 
 def _truth(tree: Any, schema: dict[str, Any]) -> Expr:
-    """A predicate of ours with the same three truth values."""
+    """A predicate of the filter language with the same three truth values."""
     match tree:
         case {"Column": str()} if str(_type(tree, schema)) == "Boolean":
             return _column(tree)
@@ -142,13 +143,13 @@ def _truth(tree: Any, schema: dict[str, Any]) -> Expr:
 
 
 def _among(tree: Any, listed: bytes, schema: dict[str, Any]) -> Expr:
-    """That a value is one of those in a list, which comes as an Arrow stream."""
+    """The predicate that a value is one of those in a list, which comes as an Arrow stream."""
     polars = need("polars", "to_lazy()", "polars")
     values = polars.read_ipc_stream(io.BytesIO(listed)).to_series()
     if str(values.dtype).startswith("List"):
         values = values.explode()
     kind = _type(tree, schema)
-    # Of other types, or with a null among them, it means something else.
+    # With other types, or a null in the list, it has another meaning.
     if values.dtype != kind or values.null_count() or not values.len():
         raise NOT_MINE
     base = str(kind).partition("(")[0]
@@ -158,7 +159,7 @@ def _among(tree: Any, listed: bytes, schema: dict[str, Any]) -> Expr:
         told = [_moment(base, tick, getattr(kind, "time_unit", "ns"), zone=zone) for tick in ticks]
     elif (
         base in (*_INTEGERS, "String", "Date", "Binary", "Decimal", "Boolean")
-        # NaN is equal to itself in both, and shown by no number.
+        # NaN is equal to itself in both languages, but has no literal.
         or (base in ("Float32", "Float64") and values.is_finite().all())
     ):
         told = values.to_list()
@@ -168,7 +169,7 @@ def _among(tree: Any, listed: bytes, schema: dict[str, Any]) -> Expr:
 
 
 def _moment(base: str, ticks: int, unit: str, *, zone: bool) -> Expr:
-    """A time of Polars."""
+    """A Polars time."""
     if base == "Datetime":
         return filters.instant(ticks, unit, zone=zone)
     return filters.span(ticks, unit) if base == "Duration" else filters.time_of_day(ticks, "ns")
@@ -187,7 +188,7 @@ def _comparison(op: str, left: Any, right: Any, schema: dict[str, Any]) -> Expr:
 
 
 def _literal(tree: Any, kind: Any, op: str) -> Expr:
-    """A literal that compares with a column of a type as Polars has it: one of the same type."""
+    """A literal that compares with a column of a type as in Polars: one of the same type."""
     [(name, plain)] = tree["Scalar"].items()
     base = str(kind).partition("(")[0]
     match name:
@@ -211,7 +212,7 @@ def _literal(tree: Any, kind: Any, op: str) -> Expr:
             number = float(plain)
             bits = int(name[5:])
             if bits == 32:
-                # It is shown in as few digits as tell it from its neighbours.
+                # Polars shows as few digits as distinguish a float from its neighbours.
                 number = filters.nearest(number, bits)
             if not filters.float_fits(number, bits):
                 raise NOT_MINE

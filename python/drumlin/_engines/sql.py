@@ -1,4 +1,4 @@
-"""SQL over the tables of a store, by DuckDB."""
+"""SQL over the tables of a store, with DuckDB."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from drumlin._optional import need
 
 __all__ = ["query"]
 
-#: Comments, texts between dollar signs and with escapes, and what stands in quotes, in which a quote is written twice.
+#: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
     r"--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|[eE]'(?:[^'\\]|\\.|'')*'"
     r"|'(?P<single>(?:[^']|'')*)'|\"(?P<double>(?:[^\"]|\"\")*)\"",
@@ -24,13 +24,13 @@ _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
 
 def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_of: AsOf | None, parameters: Any) -> Any:
-    """The relation of a query, in which tables of one instant stand in quotes."""
+    """The relation of a query, whose tables in quotes are read as of one instant."""
     duckdb = need("duckdb", "sql()", "duckdb")
     need("pyarrow", "sql()", "duckdb")
     connection = duckdb.connect()
-    # Variables of this program are no tables.
+    # Variables of this program are not tables.
     connection.execute("set python_enable_replacements = false")
-    # What stands in quotes may be a table or a plain text: what is wrong with it matters if DuckDB looks for a table.
+    # Text in quotes may be a table or a plain string: errors in it matter only if DuckDB looks for a table.
     wrong: dict[str, Exception] = {}
     known: dict[str, str] = {}
     for name in dict.fromkeys(_names(text)):
@@ -63,13 +63,13 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _dataset(tables: _drumlin.Tables, store: _drumlin.Store | None, name: str, as_of: AsOf | None) -> Any:
-    """What a name in quotes means, if it is a path or pattern; None if it is another text."""
+    """The data set for a name in quotes, if it is a path or pattern; None if it is another string."""
     for path, when in _readings(name, as_of):
         pattern, columns = _pattern(path)
         try:
             return _scanned(tables, store, pattern, columns, when)
         except NotFound as error:
-            # A version or snapshot that is not there, of a table that is.
+            # A version or snapshot that does not exist, of a table that does.
             if _matches(tables, pattern):
                 raise NotFound(f"{name!r}: {error}") from None
         except InvalidArgument:
@@ -85,8 +85,8 @@ def _scanned(
     columns: Sequence[str] | None,
     as_of: AsOf | None,
 ) -> Dataset:
-    """The tables that a pattern matches. Which columns a query reads is known when it runs: one that cannot be read
-    fails then. But there must be another."""
+    """The tables that match a pattern. The columns that a query reads are known when it runs: a column that cannot be
+    read fails then. But at least one must be readable."""
     core = tables.scan(pattern, as_of_argument(as_of), list(columns or ()))
     if not any(_is_readable(core, name) for name in core.schema.names):
         core.check_readable(None)
@@ -109,13 +109,13 @@ def _readings(name: str, as_of: AsOf | None) -> Iterator[tuple[str, AsOf | None]
 
 
 def _pattern(path: str) -> tuple[str, Sequence[str] | None]:
-    """A pattern, and the columns made of its names: ``{symbol}`` is ``*``, called symbol."""
+    """A pattern, and the columns made of its names: ``{symbol}`` is ``*``, with the column name symbol."""
     names = _NAMED.findall(path)
     return _NAMED.sub("*", path), names or None
 
 
 def _matches(tables: _drumlin.Tables, pattern: str) -> bool:
-    """Whether there are such tables."""
+    """Whether any tables match."""
     try:
         return bool(tables.tables(pattern))
     except InvalidArgument:

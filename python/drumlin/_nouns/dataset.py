@@ -1,4 +1,4 @@
-"""Data sets: a table, or all tables that a pattern matches, to be read as one."""
+"""Data sets: one table, or all tables that match a pattern, read as one."""
 
 import datetime as dt
 import json
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["Dataset"]
 
 _D = TypeVar("_D", bound="Dataset")
-#: Makes a data set again of what was pickled: where its store is, what its core says, columns, filters and limit.
+#: Makes the data set again from a pickle: the store's address, the core's description, columns, filters and limit.
 Again: TypeAlias = Callable[[Address, bytes, list[str] | None, list[str], int | None], "Dataset"]
 
 
 @names_arguments()
 class Dataset(Scanned, Groupable, Addressed):
-    """A table, or all tables that a pattern matches, as of one instant; made by :meth:`Store.scan
-    <drumlin.Store.scan>`. Nothing is read before rows are asked for, and it can be read any number of times.
+    """A table, or all tables that match a pattern, as of one instant; made by :meth:`Store.scan <drumlin.Store.scan>`.
+    No data is read until rows are requested, and it can be read any number of times.
 
-    It is an Arrow stream, and where pyarrow is installed a :class:`pyarrow.dataset.Dataset`: DuckDB, Polars, DataFusion
-    and pyarrow read only the columns that they need, and row groups that may have rows that they ask for.
+    It is an Arrow stream and, if pyarrow is installed, a :class:`pyarrow.dataset.Dataset`: DuckDB, Polars, DataFusion
+    and pyarrow read only the columns that they need, and only row groups that may have matching rows.
 
-    It can be pickled: another process that opens the same store reads the same rows. What is pickled has no secrets; a
-    bucket's credentials come from the environment of the process. A copy (:mod:`copy`) is the same object.
+    It can be pickled: another process that opens the same store reads the same rows. The pickle has no secrets; a
+    bucket's credentials come from the environment of the process. ``copy.copy`` returns the same object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -69,28 +69,28 @@ class Dataset(Scanned, Groupable, Addressed):
 
     @property
     def pattern(self) -> str:
-        """The path, or the pattern."""
+        """The path or pattern."""
         return self._core.pattern
 
     @property
     def paths(self) -> list[str]:
-        """The paths of its tables, in order, which is that of their rows."""
+        """The paths of the tables, in the order of their rows."""
         return self._core.paths
 
     @property
     def path_columns(self) -> list[str]:
-        """The columns made of the names in the tables' paths."""
+        """The columns that hold names from the tables' paths."""
         return self._core.path_columns
 
     @property
     def schema(self) -> Any:
-        """The columns: a pyarrow Schema where pyarrow is installed, else a :class:`drumlin.Schema`."""
+        """The columns: a pyarrow Schema if pyarrow is installed, otherwise a :class:`drumlin.Schema`."""
         return self._stream(self._columns, limit=0).schema
 
     @property
     def versions(self) -> dict[str, int | None]:
-        """The number of the version that is read of each table, by path; None of one that its transaction has written.
-        See :attr:`Result.version <drumlin.Result.version>`. Nothing is read.
+        """The version that is read of each table, by path; None for a table that the transaction has written. See
+        :attr:`Result.version <drumlin.Result.version>`. Reads no data.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -104,20 +104,20 @@ class Dataset(Scanned, Groupable, Addressed):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What was noted with those versions, by path, as it was when this data set was made; None where nothing was.
-        Nothing is read."""
+        """The metadata of those versions, by path, as it was when the data set was made; None where there is none.
+        Reads no data."""
         return {path: None if told is None or told[1] is None else json.loads(told[1]) for path, told in self._told()}
 
     @property
     def num_rows(self) -> int:
-        """The number of rows that reading it gives: :meth:`count_rows`, at its cost."""
+        """The number of rows: :meth:`count_rows`, at the same cost."""
         return self.count_rows()
 
     def _told(self) -> Iterable[tuple[str, tuple[int, str | None] | None]]:
         return zip(self._core.paths, self._core.versions, strict=True)
 
     def where(self, where: str | Expr) -> Self:
-        """The same, with only the rows for which ``where`` is true, too.
+        """The same data set, limited further to the rows for which ``where`` is true.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -132,14 +132,14 @@ class Dataset(Scanned, Groupable, Addressed):
         return self._changed(filters=[*self._filters, text])
 
     def select(self, columns: Iterable[Any]) -> Self:
-        """The same, with only ``columns``, in that order."""
+        """The same data set with only ``columns``, in that order."""
         chosen = column_names(columns) or []
         self._core.check_readable(chosen)
         self._stream(chosen, limit=0)
         return self._changed(columns=chosen)
 
     def limit(self, rows: int) -> Self:
-        """The same, with at most ``rows`` of the first rows."""
+        """The same data set, limited to the first ``rows`` rows."""
         wanted = count(rows, "rows")
         if wanted is None:
             raise TypeError("rows must be a number, not None")
@@ -151,8 +151,8 @@ class Dataset(Scanned, Groupable, Addressed):
         return pyarrow.table(self._core.collect(self._columns, self._filters, self._limit))
 
     def to_pandas(self, **options: Any) -> "_pd.DataFrame":
-        """All rows as a pandas DataFrame. An index that all tables have alike comes back as the index; rows are
-        numbered from 0 if there is none. ``options`` go to ``pyarrow.Table.to_pandas``."""
+        """All rows as a pandas DataFrame. An index that all tables share becomes the index; without one, rows are
+        numbered from 0. ``options`` are passed to ``pyarrow.Table.to_pandas``."""
         need("pandas", "to_pandas()", "pandas")
         from drumlin import _pandas
 
@@ -163,8 +163,8 @@ class Dataset(Scanned, Groupable, Addressed):
         return polars_frame(self._exact.collect(self._columns, self._filters, self._limit))
 
     def to_lazy(self) -> "_pl.LazyFrame":
-        """A Polars LazyFrame: a query on it reads only the columns that it needs, and row groups that may have rows
-        that it asks for.
+        """A Polars LazyFrame. A query on it reads only the columns that it needs, and only row groups that may have
+        matching rows.
 
         >>> import drumlin, polars
         >>> store = drumlin.open("memory://")
@@ -177,7 +177,7 @@ class Dataset(Scanned, Groupable, Addressed):
         return lazy_frame(self)
 
     def count_rows(self, where: str | Expr | None = None) -> int:
-        """The number of rows. Without a filter, and where statistics decide it, no rows are read.
+        """The number of rows. Without a filter, or where statistics decide it, no rows are read.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -191,7 +191,7 @@ class Dataset(Scanned, Groupable, Addressed):
         return self._core.count_rows(self._filters + ([] if text is None else [text]), self._limit)
 
     def explain(self) -> DatasetPlan:
-        """What reading it costs, and what its filter spares: tables, row groups and bytes. Reads no rows.
+        """The cost of a read, and what the filter saves: tables, row groups and bytes. Reads no rows.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -205,12 +205,11 @@ class Dataset(Scanned, Groupable, Addressed):
     def splits(
         self, *, split_bytes: int | None = None, at_least: int | None = None, life: dt.timedelta | None = None
     ) -> Splits:
-        """Parts of it, each of about ``split_bytes`` encoded bytes (default 128 MiB; less if they would be fewer
-        than ``at_least``), for other processes: each is
-        small, can be pickled, and is read without the log and the catalog. One after the other they are its rows, rows
-        in memory included. They hold a lease, renewed by this process, so that nothing that they show is deleted; if
-        this process dies, the lease ends after ``life`` (default 10 minutes). The store must lie where other processes
-        reach it: in a folder or a bucket.
+        """Parts for other processes, each of about ``split_bytes`` encoded bytes (default 128 MiB; less if there would
+        be fewer than ``at_least``). Each part is small, can be pickled, and is read without the log and the catalog.
+        Together, in order, they are the rows of the data set, including rows in memory. They hold a lease, which this
+        process renews, so that nothing that they show is deleted; if this process dies, the lease ends after ``life``
+        (default 10 minutes). The store must be where other processes can reach it: in a folder or a bucket.
 
         >>> import drumlin, tempfile
         >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
@@ -225,7 +224,7 @@ class Dataset(Scanned, Groupable, Addressed):
         return self._stream(self._columns).__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches, read as they are asked for: pyarrow RecordBatches, or without pyarrow objects with
+        """The batches, each read when it is asked for: pyarrow RecordBatches, or without pyarrow, objects with
         ``__arrow_c_array__``."""
         stream = self._stream(self._columns)
         if not have("pyarrow"):
@@ -242,7 +241,7 @@ class Dataset(Scanned, Groupable, Addressed):
         return (self._again, (address_of(self._store), described, self._columns, self._filters, self._limit))
 
     def _described_columns(self) -> tuple[list[str], list[str]]:
-        """The names of its columns, and their types as text. Nothing is read."""
+        """The names of the columns, and their types as text. Reads no data."""
         schema = self._core.schema
         types = dict(zip(schema.names, schema.types, strict=True))
         names = schema.names if self._columns is None else [name for name in self._columns if name in types]
@@ -250,13 +249,13 @@ class Dataset(Scanned, Groupable, Addressed):
 
     def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
         self._unlimited(what)
-        # Of tables that have a column apart, others must be named before they are scanned at all.
+        # If tables have incompatible columns, others must be selected before they can be scanned at all.
         if self._columns is not None and self._is_readable():
             raise InvalidArgument(f"{what} comes before select: it reads the columns that it needs")
         return self if where is None else self.where(where)
 
     def _is_readable(self) -> bool:
-        """Whether all of its tables' columns can be read together."""
+        """Whether the columns of all tables can be read together."""
         try:
             self._core.check_readable(None)
         except SchemaMismatch:
@@ -264,7 +263,7 @@ class Dataset(Scanned, Groupable, Addressed):
         return True
 
     def _changed(self, core: _drumlin.Dataset | None = None, **changes: Any) -> Self:
-        """The same with other tables, or read in another way."""
+        """The same data set with other tables or other read settings."""
         state = {"columns": self._columns, "filters": self._filters, "limit": self._limit} | changes
         return made(type(self), self._exact if core is None else core, self._store, again=self._again, **state)
 
@@ -278,7 +277,7 @@ def made(
     limit: int | None,
     again: Again,
 ) -> _D:
-    """A data set of a class."""
+    """A new data set of the class ``kind``."""
     dataset = kind.__new__(kind)
     dataset._set(core, store, columns, filters, limit, again)
     return dataset

@@ -1,4 +1,4 @@
-"""Rows of a frame that are brought into a table, each by whether a row there matches it."""
+"""A merge of a frame's rows into a table, according to whether the table has rows that match."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeAlias
@@ -11,16 +11,16 @@ from drumlin._values.evidence import a_type
 
 __all__ = ["Merge"]
 
-#: Values for columns, by name; or True for those of the same name of the frame.
+#: Values of columns, by name; True: the values of the frame's columns with the same names.
 Values: TypeAlias = Mapping[str, Any] | bool | None
-#: A condition, what follows from it, and the columns that are set.
+#: A condition, the action, and the columns that it sets.
 _Clause: TypeAlias = tuple[str | None, str, list[tuple[str, str]]]
 
 
 class Merge:
-    """A merge that is being described; made by :meth:`Table.merge <drumlin.Table.merge>`. Of each kind of rows, the
-    first clause whose condition holds decides; if none does, nothing happens to the row. Conditions and values are
-    expressions over ``source.x``, a column of the frame, and ``target.y``, one of the table.
+    """A merge before it is executed; made by :meth:`Table.merge <drumlin.Table.merge>`. For each row, the first clause
+    of its kind whose condition holds applies; if none does, nothing happens to the row. Conditions and values are
+    expressions over ``source.x``, a column of the frame, and ``target.y``, a column of the table.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -49,26 +49,26 @@ class Merge:
         self._done = False
 
     def when_matched(self, *, update: Values = None, delete: bool = False, condition: str | Expr | None = None) -> Self:
-        """What becomes of rows of the table that a row of the frame matches: columns are set to the values ``update``
-        (True: to those of the frame of the same names), or the row goes."""
+        """For rows of the table that match a row of the frame: sets columns to the values in ``update``
+        (True: all of the frame's columns, to its values), or deletes the row."""
         self._matched.append(_clause(update, "update", delete, condition))
         return self
 
     def when_not_matched(self, *, insert: Values, condition: str | Expr | None = None) -> Self:
-        """What becomes of rows of the frame that match none: a row with the values ``insert`` is added (True: with all
-        of theirs); other columns have their default, or are null."""
+        """For rows of the frame that match no row of the table: adds a row with the values in ``insert`` (True: all
+        values of the frame's row). Other columns get their default, or null."""
         self._not_matched.append(_clause(insert, "insert", False, condition))
         return self
 
     def when_not_matched_by_source(
         self, *, update: Mapping[str, Any] | None = None, delete: bool = False, condition: str | Expr | None = None
     ) -> Self:
-        """What becomes of rows of the table that no row of the frame matches."""
+        """For rows of the table that match no row of the frame: sets columns, or deletes the row."""
         self._by_source.append(_clause(update, "update", delete, condition))
         return self
 
     def execute(self) -> MergeReport:
-        """Does it, in one version."""
+        """Executes the merge, which makes one version. If nothing changes, no version is made."""
         if self._done:
             raise InvalidArgument("this merge was already executed; make a new one")
         report = self._run(self._matched, self._not_matched, self._by_source)

@@ -53,54 +53,53 @@ def open(
     compression: Compression | None = None,
     writer: str | None = None,
 ) -> Store:
-    """Opens the store at ``uri``: a folder's path (``~`` is the home folder; folders above it are made), ``file://``
-    and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for one in a bucket, or ``memory://`` for one that
-    lives in memory.
+    """Opens the store at ``uri``: the path of a folder (``~`` is the home folder; missing parents are created) or
+    ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for a store in a bucket, or ``memory://``
+    for one in memory.
 
-    ``mode`` is ``"create"`` (read and write; the store is made if it is not there), ``"write"`` (it must be there) or
-    ``"read"`` (beside the process that writes; see :meth:`Store.refresh`). One process writes a store in a folder at a
-    time, unless it was made with ``shared=True``; any number write one in a bucket.
+    ``mode`` is ``"create"`` (read and write; the store is created if it does not exist), ``"write"`` (it must exist) or
+    ``"read"`` (next to the process that writes; see :meth:`Store.refresh`). A store in a folder has one writing process
+    at a time, unless it was created with ``shared=True``; a store in a bucket can have any number.
 
-    In a store that others write too, a call that writes sees all that was committed before it; one that reads does
-    with ``fresh=True``, which costs a look at the bucket each, and else sees what :meth:`Store.refresh` and writes have
-    brought. Blocks that are no longer needed stay for ``block_grace`` (default 10 minutes) for readers of other
-    processes. Where the bucket refuses a commit because there are too many requests, it is tried again for
-    ``retry_for`` (default 1 minute), after pauses that are random and grow; then it raises :class:`Unavailable`, and
-    nothing was done.
-    :class:`InDoubt` says that no answer tells whether it was done.
+    In a store that other processes write too, a call that writes sees everything that was committed before it. A call
+    that reads sees what :meth:`Store.refresh` and earlier writes have brought; with ``fresh=True``, it also sees
+    everything, at the cost of one request to the bucket for each read. Blocks that are no longer needed stay for
+    ``block_grace`` (default 10 minutes), for readers of other processes. If the bucket refuses a commit because of too
+    many requests, it is repeated for ``retry_for`` (default 1 minute), after random, growing pauses; then the call
+    raises :class:`Unavailable`, and nothing was done. :class:`InDoubt` means that there was no answer, so that the
+    commit may or may not have been made.
 
-    A bucket's credentials come from the environment, or from ``storage_options``, as the ``object_store`` crate calls
-    them: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
-    ``io_threads`` (default 2) wait for its answers. A bucket must keep conditional writes; one is tried before a store
-    is made in it.
+    A bucket's credentials come from the environment or from ``storage_options``, with the names of the ``object_store``
+    crate: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
+    ``io_threads`` (default 2) threads wait for its answers. A bucket must support conditional writes; this is tested
+    before a store is created in it.
 
-    ``memory_bytes`` bounds the memory of writes and rewrites (default 1 GiB), ``cache_bytes`` that of data kept after
-    reading (default 256 MiB), ``cpu_threads`` the threads (default: one a core; at most 1024). Once the log has grown
-    past ``checkpoint_log_bytes`` (default 64 MiB; 0 for never), a checkpoint is made in the background; if it fails,
-    that is logged, and once the log has four times as many bytes, a call that would write raises its error. What a call
-    adds travels in its commit, without a block of its own, if it takes at most ``inline_bytes`` (default 64 KiB; 0 for
-    never).
+    ``memory_bytes`` limits the memory for writes and rewrites (default 1 GiB), ``cache_bytes`` that for data kept after
+    reading (default 256 MiB), ``cpu_threads`` the number of threads (default: one per core; at most 1024). Once the log
+    has grown past ``checkpoint_log_bytes`` (default 64 MiB; 0: never), a checkpoint runs in the background. If it
+    fails, that is logged; once the log is four times that large, calls that write raise the checkpoint's error. Data of
+    at most ``inline_bytes`` (default 64 KiB; 0: never) in a call is stored in its commit, without a block of its own.
 
-    A log from which commits are missing that were synced is ``Corrupt``, unless ``accept_loss`` says to go on without
-    them: what could not be read then is lost for good. No other process may have the store open then.
+    A log that lacks commits that were synced is ``Corrupt``. ``accept_loss`` opens the store anyway; what cannot be
+    read then is lost for good, and no other process may have the store open.
 
-    Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with these before a
-    commit puts them in their place, unless ``verify_rewrites`` is ``False``. That takes a twentieth more of the
-    processor where rows are encoded again, and up to two thirds more where a vacuum moves them as they are encoded.
+    Rows that replace others, in checkpoints, updates and purges, are decoded again and compared with the originals
+    before they are committed, unless ``verify_rewrites`` is ``False``. This takes about 5% more CPU time where rows are
+    encoded again, and up to two thirds more where a vacuum moves encoded rows.
 
-    Rows written by key lie in memory, and in the log, until a checkpoint; one is made in the background once they take
-    ``memtable_bytes`` (default 64 MiB; 0 for never). A call with more than ``row_write_bytes`` of rows (default 1 MiB)
-    writes row groups and makes a version instead.
+    Rows written by key are kept in memory, and in the log, until a checkpoint, which runs in the background once they
+    take ``memtable_bytes`` (default 64 MiB; 0: never). A call with more than ``row_write_bytes`` of rows (default 1
+    MiB) writes row groups and makes a version instead.
 
-    With ``sync="commit"`` what a call has written is durable when it returns. With ``sync="interval"`` it is so within
-    about ``sync_interval``: if the machine fails the last commits may be lost, though none from between others; if just
-    the process fails none are.
+    With ``sync="commit"``, what a call has written is durable when it returns. With ``sync="interval"``, it is durable
+    within about ``sync_interval``: if the machine fails, the last commits may be lost, but never one without all
+    later ones; if only the process fails, none are.
 
-    ``compression`` says how tables made here are compressed, unless they say: ``"balanced"`` (the default) weighs what
-    values take and what it costs to read them, and keeps floats that hardly compress as they are; ``"small"`` looks for
-    the smallest form; ``"fast"`` does without a search.
+    ``compression`` is for tables created here, unless they have their own: ``"balanced"`` (the default) weighs size
+    against the cost of reading, and leaves floats that hardly compress as they are; ``"small"`` searches for the
+    smallest form; ``"fast"`` does not search.
 
-    ``writer`` is a name, of a program or a person, that the versions made here tell (:attr:`Version.writer`).
+    ``writer`` is the name of a program or a person, which the versions made here show (:attr:`Version.writer`).
 
     >>> import drumlin
     >>> with drumlin.open("memory://") as store:
@@ -146,10 +145,10 @@ def salvage(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
-    """Copies all that can be read of the damaged store at ``store`` into a new one at ``new``, which must not exist, or
-    be empty, and says what could not be read: commits, nodes, tables, and rows by version. ``store`` is left as it is;
-    nobody should write it during the call. ``shared`` makes a folder that many processes write; ``storage_options`` are
-    those of buckets, as for :func:`open`.
+    """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist, or
+    must be empty. Reports what could not be read: commits, nodes, tables, and rows by version. ``store`` is not
+    changed; no process should write to it during the call. With ``shared``, many processes can write to the new folder.
+    ``storage_options`` are for buckets, as in :func:`open`.
 
     >>> import drumlin, os, tempfile
     >>> folder = tempfile.mkdtemp()

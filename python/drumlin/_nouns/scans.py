@@ -1,4 +1,4 @@
-"""Data sets of the class that fits what is installed, and what makes them."""
+"""Makes data sets, of the class that fits the installed packages."""
 
 from typing import Protocol
 
@@ -12,10 +12,10 @@ from drumlin.tree import PatternLike
 
 
 class Place(Protocol):
-    """Where tables are, a store or a transaction, as far as a handle on one needs it."""
+    """What a handle needs of the place of its table, a store or a transaction."""
 
     def scan(self, pattern: PatternLike, *, where: str | Expr | None = None) -> Dataset:
-        """The tables that a pattern matches, with the rows for which ``where`` is true."""
+        """The tables that match a pattern, with the rows for which ``where`` is true."""
 
 
 def dataset(
@@ -27,12 +27,12 @@ def dataset(
     *,
     readable: bool = True,
 ) -> Dataset:
-    """A data set, of the class that there is: pyarrow's too if it is installed. Unless it need not be ``readable``, no
-    type may lack for the values of a column."""
+    """A data set; with pyarrow installed, it is a pyarrow Dataset too. With ``readable``, it fails if the types of a
+    column in different tables have no common type."""
     if readable:
         core.check_readable(columns)
     if not have("pyarrow"):
-        # Columns and filters are checked now.
+        # Check columns and filters now.
         core.stream(columns, filters, 0)
         return made(Dataset, core, store, columns, filters, limit, again)
     from drumlin._engines.arrow_dataset import ArrowDataset
@@ -47,11 +47,11 @@ def again(
     filters: list[str],
     limit: int | None,
 ) -> Dataset:
-    """What was pickled, in this process."""
+    """The data set from a pickle, in this process."""
     core = to_read(Address(*address))
     try:
         return dataset(core.dataset(described), core, columns, filters, limit)
     except Error:
-        # The store may have been read before the data set was made.
+        # This process may have last read the store before the data set was made.
         core.refresh()
         return dataset(core.dataset(described), core, columns, filters, limit)

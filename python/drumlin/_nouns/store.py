@@ -40,7 +40,7 @@ from drumlin._drumlin import (
     VerifyReport,
     Version,
 )
-from drumlin._errors import Conflict, InvalidArgument
+from drumlin._errors import InvalidArgument
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
 from drumlin._processes import staged as jobs
@@ -52,15 +52,13 @@ from drumlin.tree import PatternLike, plain_text
 
 __all__ = ["Retention", "Store"]
 
-#: How often a function is run in a transaction before a conflict is raised.
-_ATTEMPTS_MAX = 1000
 _PORT_MAX = 65535
 
 _T = TypeVar("_T")
 
 
 class Retention(NamedTuple):
-    """How many versions a table keeps; all of them if both are None."""
+    """How many versions a table keeps; if both fields are None, it keeps all of them."""
 
     keep_last: int | None = None
     keep_for: dt.timedelta | None = None
@@ -68,15 +66,14 @@ class Retention(NamedTuple):
 
 @names_arguments()
 class Store(Tables[Version]):
-    """An open store; made by :func:`drumlin.open`. It closes at the end of a ``with`` block.
+    """An open store, made by :func:`drumlin.open`. The end of a ``with`` block closes it.
 
-    :attr:`tree` has the nodes, :meth:`table` gives a handle on one table. Threads may share a store. A forked process
+    :attr:`tree` has the nodes; :meth:`table` returns a handle on one table. Threads may share a store. A forked process
     must open it again.
 
-    It can be pickled, as the address that it is opened at, without secrets: a bucket's credentials come from the
-    environment of the process that unpickles it. Where that has the store open it gets that very one, and closing one
-    closes the other. A folder that another process writes is opened for reading. A copy (:mod:`copy`) is the same
-    object.
+    A store can be pickled: the pickle has its address and settings, but no secrets; a bucket's credentials come from
+    the environment of the process that unpickles it. A process that has the store open gets that same store, so closing
+    either closes both. A folder that another process writes is opened read-only. ``copy.copy`` returns the same object.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -96,7 +93,7 @@ class Store(Tables[Version]):
 
     @property
     def uri(self) -> str:
-        """Where the store is."""
+        """The store's address."""
         return self._core.uri
 
     def __repr__(self) -> str:
@@ -117,25 +114,24 @@ class Store(Tables[Version]):
         self.close()
 
     def close(self) -> None:
-        """Closes the store: it answers no more. Results that are being read may be read to their end. Triggers are
-        called no more; for what they have missed, those that last are called when the store is open again."""
+        """Closes the store; later calls raise :class:`drumlin.Closed`. Open readers can finish. Triggers are no longer
+        called; durable ones catch up with what they missed when the store is open again."""
         self._core.close()
 
     @property
     def seq(self) -> int:
-        """The number of the last commit that is seen here."""
+        """The number of the newest commit that this process has seen."""
         return self._core.seq()
 
     def refresh(self) -> int:
-        """In a store opened with ``mode="read"``: takes in what the writer has committed since. Returns the number of
-        the last commit seen."""
+        """Brings the store up to date with other processes' commits. Returns the number of the newest commit seen."""
         return self._core.refresh()
 
     def ui(self, *, port: int = 0, write: bool = False, open_browser: bool = True) -> Ui:
-        """Shows the store in a browser: its tree, tables, versions, charts, layout on storage and commit log. Served on
-        127.0.0.1 only, on any free port or on ``port``, until the answer is closed or forgotten. Its address has a
-        token, without which nothing is shown. With ``write`` the page may run checkpoints and restore dropped tables;
-        else it changes nothing.
+        """Shows the store in a browser: its tree, tables, versions, charts, layout on storage and commit log. The page
+        is served on 127.0.0.1 only, on ``port`` (0: any free one), until the returned object is closed or garbage
+        collected. Its address contains a token, without which nothing is shown. With ``write``, the page may run
+        checkpoints and restore dropped tables; otherwise it changes nothing.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -158,9 +154,9 @@ class Store(Tables[Version]):
         versions: Mapping[str, int] | None = None,
         including: str | None = None,
     ) -> Snapshot:
-        """Names the newest versions of all tables that match ``pattern``; they stay readable until the snapshot is
-        dropped. With ``versions``, paths and numbers, it names just these, whichever are the newest; with
-        ``including``, another snapshot's name, these and what that one holds, also of tables that were dropped since.
+        """Gives a name to the newest versions of all tables that match ``pattern``; they stay readable until the
+        snapshot is dropped. ``versions`` maps paths to numbers: the snapshot then holds exactly these versions.
+        ``including`` names a snapshot whose versions are added, even those of tables that were dropped since.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -181,11 +177,11 @@ class Store(Tables[Version]):
         )
 
     def drop_snapshot(self, name: str) -> None:
-        """Drops a snapshot. What it alone held becomes reclaimable."""
+        """Drops a snapshot. Space that only this snapshot held can then be reclaimed."""
         self._core.drop_snapshot(name)
 
     def snapshots(self) -> list[Snapshot]:
-        """All snapshots, by name."""
+        """All snapshots, in order of their names."""
         return self._core.snapshots()
 
     def set_retention(
@@ -198,9 +194,10 @@ class Store(Tables[Version]):
         inherit: bool = False,
     ) -> None:
         """Sets how many versions the tables at ``path`` and below it keep: the last ``keep_last``, those that were the
-        newest within ``keep_for``, all of them, or (``inherit``) as the node above says. Snapshots always hold.
+        newest at some time within ``keep_for``, all of them, or (``inherit``) as set for the node above. What a
+        snapshot holds is always kept.
 
-        Takes hold of each table with its next version, and of all of them with the next checkpoint.
+        The setting applies to a table when its next version is made, and to all tables at the next checkpoint.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -222,7 +219,7 @@ class Store(Tables[Version]):
         )
 
     def retention(self, path: str) -> Retention:
-        """The retention that holds at ``path``."""
+        """The retention in force at ``path``."""
         keep_last, keep_micros = self._core.retention(path)
         return Retention(keep_last, None if keep_micros is None else dt.timedelta(microseconds=keep_micros))
 
@@ -234,9 +231,9 @@ class Store(Tables[Version]):
         block_grace: dt.timedelta | None = None,
         progress: Progress | None = None,
     ) -> tuple[DropReport, ReclaimReport]:
-        """Drops tables as :meth:`drop` does, gives them up for good in the same commit, and frees their space at once.
-        In a store that others write too, blocks released less than ``block_grace`` ago stay (default: as the store was
-        opened).
+        """Drops tables as :meth:`drop` does, removes them for good in the same commit, and frees their space at once.
+        In a store that other processes write too, blocks released less than ``block_grace`` ago stay (default: as in
+        :func:`drumlin.open`).
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -259,16 +256,16 @@ class Store(Tables[Version]):
         progress: Progress | None = None,
     ) -> CopyToReport:
         """Copies the tables that match ``pattern`` to the same paths of another store, in a folder or a bucket: with
-        all their versions, or the newest; with times, metadata, and what versions tell. Row groups are copied as they
-        are encoded, checked when they are read, and read again where they were written. What nodes carry, snapshots and
-        the trash stay.
+        all their versions or only the newest, and with times, metadata, messages and writers. Row groups are copied in
+        their encoded form, checked when read, and read back after they are written. Node payloads, snapshots and the
+        trash are not copied.
 
-        Tables that are there already, with the same versions, are passed over; so a call that was interrupted is done
-        again. One that is there and shows something else is :class:`drumlin.AlreadyExists`; with ``replace`` it goes to
-        the trash there. The commits there say ``message``, as in :meth:`with_message`.
+        Tables that are already there with the same versions are skipped, so an interrupted call can be repeated. If a
+        table there has other content, the call raises :class:`drumlin.AlreadyExists`; with ``replace``, that table goes
+        to the trash there. The commits there carry ``message``, as in :meth:`with_message`.
 
-        A purge there finds copies that were made there. Of tables that came from another store it says, as not covered,
-        that they may have rows in common.
+        A purge of the other store covers copies made within it. It lists tables that came from different stores as not
+        covered, since they may have rows in common.
 
         >>> import drumlin
         >>> store, backup = drumlin.open("memory://"), drumlin.open("memory://")
@@ -288,17 +285,17 @@ class Store(Tables[Version]):
         return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), said, progress)
 
     def trash(self) -> list[TrashItem]:
-        """Dropped tables that can be taken back, the oldest drop first."""
+        """Dropped tables that can be restored, in the order in which they were dropped."""
         return self._core.trash()
 
     def undrop(self, path: str, *, to: str | None = None) -> None:
-        """Takes the table most recently dropped from ``path`` out of the trash, with all its versions, and puts it
-        ``to`` a path that holds no table; by default where it was."""
+        """Restores the table most recently dropped from ``path`` with all its versions, to the path ``to``, which must
+        hold no table; by default to where it was."""
         self._core.undrop(path, to)
 
     def with_message(self, message: str) -> Tables[Version]:
-        """The same tables and tree, where each commit says ``message``, at most 4 KiB: the versions that it makes tell
-        it (:attr:`Version.message`), and so do the store's :meth:`changes`.
+        """The same tables and tree, where every commit carries ``message``, of at most 4 KiB. The versions made show it
+        (:attr:`Version.message`), and so do the store's :meth:`changes`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://", writer="importer")
@@ -313,9 +310,9 @@ class Store(Tables[Version]):
         return Tables(self._core.with_message(text(message, "message")), self._core, message)
 
     def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
-        """Begins a transaction, to be committed at the end of a ``with`` block. It holds nobody up. Its commit says
-        ``message``, as in :meth:`with_message`. One that is ``read_only`` sees the store as it is now: what is
-        committed later does not change that.
+        """Begins a transaction, which is committed at the end of a ``with`` block. It blocks no other call. Its commit
+        carries ``message``, as in :meth:`with_message`. With ``read_only``, it sees the store as it is now, whatever is
+        committed later.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -332,8 +329,9 @@ class Store(Tables[Version]):
         return self.transaction(read_only=True)
 
     def transact(self, function: Callable[[Transaction], _T], *, message: str | None = None) -> _T:
-        """Calls ``function`` with a transaction and commits that, saying ``message``; again from the beginning where
-        others have changed what it has read or written. Gives what ``function`` gave; what it raises leaves nothing.
+        """Calls ``function`` with a transaction, and commits it with ``message``; runs it again from the start if
+        others have changed what it read or wrote. Returns what ``function`` returns; if that raises, nothing is
+        committed.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -343,27 +341,22 @@ class Store(Tables[Version]):
         """
         if not callable(function):
             raise TypeError(f"function must be a function of a transaction, not {a_type(function)}")
-        attempt = 1
+        transaction = self.transaction(message=message)
         while True:
-            transaction = self.transaction(message=message)
             try:
                 answer = function(transaction)
             except BaseException:
                 transaction._core.abort()
                 raise
-            try:
-                transaction.commit()
-            except Conflict:
-                if attempt == _ATTEMPTS_MAX:
-                    raise
-                attempt += 1
-            else:
+            again = transaction._core.commit_or_again()
+            if again is None:
                 return answer
+            transaction = Transaction(again)
 
     def changes(self, since: int | None = None) -> ChangeFeed:
-        """The commits after the one with the number ``since``, those to come too: an iterator that waits for the next.
-        0 is the beginning, None is now. :class:`drumlin.SnapshotExpired` if a checkpoint has cut the log after a later
-        commit.
+        """The commits after number ``since``, including future ones: an iterator that waits for the next. 0 is the
+        beginning, None is now. Raises :class:`drumlin.SnapshotExpired` if a checkpoint has removed some of these
+        commits from the log.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -378,8 +371,8 @@ class Store(Tables[Version]):
         return self._core.changes(count(since, "since"))
 
     def vacuum_plan(self, *, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan:
-        """What a checkpoint now would rewrite, table by table, and why; and the blocks that it would empty into others
-        beside that: those mostly dead, and small ones if there are many. See :meth:`checkpoint`.
+        """What a checkpoint now would rewrite, table by table, and why; and the blocks that it would empty into others:
+        those that are mostly dead, and small ones if there are many. See :meth:`checkpoint`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -398,11 +391,11 @@ class Store(Tables[Version]):
         budget: float | None = None,
         progress: Progress | None = None,
     ) -> CheckpointReport:
-        """Removes deleted rows from storage, merges small row groups, and shortens the log. Free space shows after
-        :meth:`reclaim`.
+        """Removes deleted rows from storage, merges small row groups, and shortens the log. :meth:`reclaim` then frees
+        the space.
 
-        ``dead_share_min`` is the least share of deleted rows for which row groups are folded (default 0.1),
-        ``budget`` the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1).
+        ``dead_share_min`` is the smallest share of deleted rows at which row groups are rewritten (default 0.1);
+        ``budget`` is the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1).
         """
         return self._core.checkpoint(dead_share_min, budget, progress)
 
@@ -418,10 +411,11 @@ class Store(Tables[Version]):
         """Frees the space of dropped tables, expired versions and rewritten row groups. Tables dropped less than
         ``grace`` ago stay in the trash.
 
-        In a store that others write too, blocks released less than ``block_grace`` ago stay (default: as the store was
-        opened). With ``fence_idle`` processes that have not committed for so long are taken for dead, and what they
-        left is swept; one that lives goes on, though a write that was on its way fails. ``audit`` lists all objects and
-        deletes those that nothing will ever refer to; it is always done where no other process writes.
+        In a store that other processes write too, blocks released less than ``block_grace`` ago stay (default: as in
+        :func:`drumlin.open`). With ``fence_idle``, processes that have not committed for that long are declared dead,
+        and what they left is deleted; one that is alive continues, and repeats a write in progress (one with over 64
+        MiB of blocks fails). ``audit`` lists all objects and deletes those that nothing will ever refer to; where no
+        other process writes, this is always done.
         """
         rest = optional_micros(block_grace, "block_grace")
         idle = optional_micros(fence_idle, "fence_idle")
@@ -438,14 +432,14 @@ class Store(Tables[Version]):
     def purge(
         self, pattern: str, where: str | Expr, *, explain: bool = False, progress: Progress | None = None
     ) -> PurgeReceipt | PurgePlan:
-        """Erases the rows for which ``where`` is true from the tables that ``pattern`` matches, and from all that have
-        rows in common with them: from every version, snapshot and copy, the trash and rows in memory; and from storage,
-        the catalog and the log. Cannot be undone.
+        """Erases the rows for which ``where`` is true from the tables that match ``pattern`` and all tables that share
+        rows with them: from every version, snapshot and copy, the trash and rows in memory; and from storage, the
+        catalog and the log. This cannot be undone.
 
-        The receipt names what was erased, the objects deleted with their checksums, and what shows that nothing is
-        left; and, under ``held``, what may still hold such rows, such as a reader that is not closed. A purge that was
-        interrupted, or found something held, goes on if it is done again. Names in ``where`` are those of each version.
-        With ``explain`` nothing is changed, and the answer is what would be erased.
+        The receipt lists what was erased, the deleted objects with their checksums, and the evidence that nothing is
+        left. ``held`` lists what may still hold such rows, such as an open reader. Repeat a purge that was interrupted,
+        or found something held, and it continues. Column names in ``where`` are those of each version. With
+        ``explain``, nothing changes, and the call returns what would be erased.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -475,15 +469,14 @@ class Store(Tables[Version]):
         life: dt.timedelta | None = None,
         work: dt.timedelta | None = None,
     ) -> Ticket:
-        """Begins a job of many processes that write to ``tables``; its workers get the ticket, stage rows with it, and
-        return tokens, which :meth:`commit` makes part of the tables, all in one commit. A table that does not exist
-        yet, or is to be overwritten with other columns, comes with the schema of its rows, and is ordered by ``sort``
-        when read.
+        """Begins a job in which many processes write to ``tables``. Workers get the ticket, stage rows with it and
+        return tokens; :meth:`commit` makes their rows part of the tables in one commit. For a table that does not exist
+        yet, or is overwritten with other columns, give the schema of its rows; they are then ordered by ``sort``.
 
-        The commit appends; or it replaces all rows (``mode="overwrite"``), or rows with the same keys (``"upsert"``).
-        It is remembered for 30 days under the name ``job``: done once, however often it is repeated. What is staged
-        is kept while this process renews the job, and for ``life`` (default an hour) after that; workers write for
-        ``work`` (default a day) at most.
+        The commit appends, replaces all rows (``mode="overwrite"``), or replaces rows with the same keys
+        (``"upsert"``). It is remembered for 30 days under the name ``job``, and done once, however often it is
+        repeated. What is staged is kept while this process renews the job, and for ``life`` (default 1 hour) after
+        that; workers may write for ``work`` (default 1 day).
 
         >>> import drumlin, pickle, pyarrow, tempfile
         >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
@@ -511,8 +504,8 @@ class Store(Tables[Version]):
         part: tuple[int, int] | None = None,
         progress: Progress | None = None,
     ) -> Token:
-        """Writes rows for the table at ``path`` that are part of nothing before their token is committed, as a job of
-        their own; they are kept for an hour. Many of them are better staged with one :meth:`ticket`.
+        """Writes rows for the table at ``path``, as a job of their own. They are part of no table until their token is
+        committed, and are kept for an hour. To stage rows many times, use one :meth:`ticket`.
 
         >>> import drumlin, tempfile
         >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
@@ -534,13 +527,13 @@ class Store(Tables[Version]):
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> StagedReport:
-        """Makes staged rows part of their tables: all tables and tokens in one commit, in the order of their parts or,
-        if they have none, as given. With the ticket, tables to be overwritten for which nothing was staged become
-        empty.
+        """Makes staged rows part of their tables, for all tables and tokens in one commit: in the order of their parts
+        or, without parts, in the given order. With a ticket of mode ``"overwrite"``, its tables without staged rows
+        become empty.
 
-        It is done once: repeated, by any process, it returns the same; another commit of the same job is refused
-        (:class:`AlreadyExists`). After :class:`InDoubt`, repeat it. ``expected_version`` refuses the commit
-        (:class:`Conflict`) if a table is at another version, or has rows written by key since.
+        The commit is done once: if any process repeats it, it returns the same report; another commit of the same job
+        raises :class:`AlreadyExists`. After :class:`InDoubt`, repeat it. With ``expected_version``, it raises
+        :class:`Conflict` if a table is at another version, or has rows written by key since.
         """
         given = jobs.tokens_argument(tokens)
         expected = jobs.expected_versions(expected_version, given, jobs.ticket_argument(ticket))
@@ -552,17 +545,17 @@ class Store(Tables[Version]):
 
     def abort(self, staged: Ticket | Iterable[Token]) -> bool:
         """Ends the job of a ticket, or of tokens, without a commit; :meth:`reclaim` deletes what was staged. Returns
-        whether it was ended so; False if it had been committed."""
+        True, or False if the job was already committed."""
         if isinstance(staged, Ticket):
             staged._stop()
             return staged._core.abort(self._core)
         return _drumlin.abort_staged(self._core, [token._core for token in jobs.tokens_argument(staged, "staged")])
 
     def verify(self, *, deep: bool = True, progress: Progress | None = None) -> VerifyReport:
-        """Reads every byte that the store refers to and checks it: checksums, and that every row group can be decoded
-        and has the statistics that it says. What is wrong is reported, not raised. Takes as long as reading all rows.
+        """Reads every byte that the store refers to and checks it: its checksums, and that every row group can be
+        decoded and matches its statistics. Damage is reported, not raised. It takes as long as reading all rows.
 
-        :param deep: ``False`` checks checksums alone, and decodes nothing.
+        :param deep: If ``False``, only checksums are checked, and nothing is decoded.
 
         >>> import drumlin
         >>> drumlin.open("memory://").verify().ok
@@ -571,13 +564,13 @@ class Store(Tables[Version]):
         return self._core.verify(deep, progress)
 
     def stat(self) -> StoreStat:
-        """Figures about the store."""
+        """The store's figures: counts, bytes and caches."""
         return self._core.stat()
 
     def metrics(self) -> Metrics:
-        """What the store has counted of its work since it was opened here, and what it holds in memory: commits, syncs,
-        requests and bytes by kind, retries, hits of the cache, rows and row groups read and ruled out, checkpoints,
-        reclaims. To count costs next to nothing, so it is always on.
+        """Counters of the store's work since it was opened here, and what it holds in memory: commits, syncs, requests
+        and bytes by kind, retries, cache hits, rows and row groups read and pruned, checkpoints, reclaims. Counting
+        costs almost nothing, so it is always on.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -589,5 +582,5 @@ class Store(Tables[Version]):
 
 
 def store_at(address: Address) -> Store:
-    """A store that was pickled."""
+    """The store at the address from a pickle."""
     return Store(find(Address(*address)))

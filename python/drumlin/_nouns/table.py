@@ -1,4 +1,4 @@
-"""One table: everything that is done to it, in a store or in a transaction."""
+"""One table, in a store or in a transaction: all operations on it."""
 
 import operator
 from collections.abc import Iterable, Mapping
@@ -43,17 +43,17 @@ from drumlin._results.result import Result
 
 __all__ = ["Table"]
 
-#: What tells of a version that was made: a Version in a store; None in a transaction.
+#: The version that a call made: a Version in a store, None in a transaction.
 _V = TypeVar("_V")
 
 
 @final
 @names_arguments("get")
 class Table(Groupable, Addressed, Generic[_V]):
-    """A handle on one table, in a store or in a transaction; made by :meth:`Store.table <drumlin.Store.table>` and
-    :meth:`Transaction.table <drumlin.Transaction.table>`. Whether the table is there shows when the handle is used.
+    """A handle on one table in a store or a transaction, made by :meth:`Store.table <drumlin.Store.table>` and
+    :meth:`Transaction.table <drumlin.Transaction.table>`. The table need not exist before the handle is used.
 
-    In a transaction, versions are numbered at its commit: what makes one gives None, and so do reports.
+    In a transaction, versions are numbered at the commit: methods return None in place of a version, also in reports.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -95,7 +95,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return (operator.methodcaller("table", self.path), (self._place,))
 
     def exists(self) -> bool:
-        """Whether there is a table at the path."""
+        """Whether a table exists at the path."""
         return self._core.exists()
 
     def create(
@@ -106,9 +106,9 @@ class Table(Groupable, Addressed, Generic[_V]):
         key: Iterable[str] = (),
         compression: Compression | None = None,
     ) -> _V:
-        """Makes an empty table, ordered by the columns ``sort`` when read; or one with a key: no two rows are equal in
-        the columns ``key``, by which they are ordered, and rows are written and looked up by it (:meth:`upsert`,
-        :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
+        """Creates an empty table. Rows are ordered by the columns ``sort`` when read. A table with a ``key`` is ordered
+        by the key's columns, no two rows have the same key, and rows can be written and looked up by key
+        (:meth:`upsert`, :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -132,8 +132,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version that holds exactly the rows of ``data``; makes the table if needed. See :meth:`Store.write
-        <drumlin.Store.write>`."""
+        """Makes a version that holds exactly the rows of ``data``, and creates the table if needed. See
+        :meth:`Store.write <drumlin.Store.write>`."""
         order = sort_columns(sort)
         asked = note(metadata), order, optional_text(compression, "compression")
         return cast(_V, self._core.write(to_stream(data, self._fit_to_write(order, coerce)), *asked, progress))
@@ -147,7 +147,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version with the rows of ``data`` after those there are. See :meth:`Store.append
+        """Makes a version with the rows of ``data`` after the existing ones. See :meth:`Store.append
         <drumlin.Store.append>`."""
         new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
         return cast(_V, self._core.append(stream, note(metadata), new, progress))
@@ -162,7 +162,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version in which the rows of ``data`` replace all rows of the range that they cover, or those that
+        """Makes a version in which the rows of ``data`` replace all rows in the range that they cover, or all that
         match ``where``. See :meth:`Store.replace <drumlin.Store.replace>`."""
         new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
         return cast(_V, self._core.replace(stream, filter_text(where), note(metadata), new, progress))
@@ -175,13 +175,13 @@ class Table(Groupable, Addressed, Generic[_V]):
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> UpdateReport:
-        """Makes a version in which columns of the rows for which ``where`` is true, or of all, have other values. Rows
-        keep their order. If there are none, no version is made.
+        """Makes a version in which columns of the rows for which ``where`` is true (by default all rows) have new
+        values. Rows keep their order. If no row matches, no version is made.
 
-        ``set`` has columns and values: text in the filter language, computed from the row as it was (a text as a value
-        is ``"'Ada'"``), an expression made with :func:`drumlin.col`, or any other value. Numbers are rounded to the
-        scale of their column; one that its type does not hold is an error. Columns of the key or the sort order cannot
-        be set.
+        ``set`` maps columns to values: text in the filter language, computed from the row as it was (a text value needs
+        its own quotes, ``"'Ada'"``), an expression made with :func:`drumlin.col`, or any other value. Numbers are
+        rounded to the scale of their column; one that the column's type cannot hold is an error. Columns of the key or
+        the sort order cannot be set.
 
         >>> import drumlin
         >>> from drumlin import col
@@ -203,10 +203,10 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> Merge:
-        """Brings the rows of ``source`` into the table, each by whether a row there is equal to it in the columns
-        ``on``, by default the key. What becomes of them is said to what this gives: see :class:`drumlin.Merge`. A null
-        matches nothing; two rows of ``source`` with the same values in ``on`` are refused. It is held in memory. In a
-        table without an order, rows that are updated may come after those that are not.
+        """Merges the rows of ``source`` into the table. A row matches a row of the table with equal values in the
+        columns ``on`` (default: the key); nulls match nothing. Call methods of the returned :class:`drumlin.Merge` to
+        say what happens to each kind of row. Two rows of ``source`` with equal values in ``on`` are refused. ``source``
+        is held in memory. In a table without an order, updated rows may move after the others.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -228,7 +228,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> DeleteReport:
-        """Makes a version without the rows for which ``where`` is true. If none is, no version is made.
+        """Makes a version without the rows for which ``where`` is true. If no row matches, no version is made.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -247,13 +247,13 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
-        """Puts rows into a table with a key, each in the place of the row with its key if there is one. Of rows with
-        the same key the last counts.
+        """Writes rows to a table with a key; a row replaces the existing row with the same key. If a call contains
+        equal keys, the last one wins.
 
-        ``rows`` are a frame, a list of dicts or a dict of one row; values without a type take that of their column. A
-        call with few rows is one write of the log and makes no version: its rows belong to the version that the next
-        checkpoint, snapshot or large write makes. One with many, with ``metadata``, or with new columns, makes one. See
-        :meth:`Store.append <drumlin.Store.append>` for ``schema``.
+        ``rows`` are a frame, a list of dicts, or a dict of one row; untyped values take the type of their column. A
+        call with few rows is one write to the log and makes no version: its rows belong to the version that the next
+        checkpoint, snapshot or large write makes. A call with many rows, ``metadata`` or new columns makes a version.
+        For ``schema``, see :meth:`Store.append <drumlin.Store.append>`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -277,8 +277,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> RowsReport:
-        """Puts rows into a table with a key that has none with their keys. :class:`drumlin.AlreadyExists`, naming keys,
-        if it has, or if two rows have the same one; then nothing is written. See :meth:`upsert`.
+        """Writes rows with new keys to a table with a key. If a key exists, or two rows have the same key, raises
+        :class:`drumlin.AlreadyExists`, which names keys, and writes nothing. See :meth:`upsert`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -300,8 +300,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> RowsReport:
-        """Deletes the rows of a table with a key that have any of ``keys``; keys that are not there are passed over.
-        See :meth:`get_many` for what keys are, :meth:`upsert` for the rest.
+        """Deletes the rows with the given ``keys`` from a table with a key; keys that do not exist are ignored. For the
+        form of keys, see :meth:`get_many`; for the rest, :meth:`upsert`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -316,8 +316,8 @@ class Table(Groupable, Addressed, Generic[_V]):
     def get(
         self, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
     ) -> dict[str, Any] | None:
-        """The row of a table with a key that has ``key``: a value if the key is one column, else a tuple of values or a
-        dict. None if there is no such row. See :meth:`read` for ``columns`` and ``as_of``.
+        """The row with the key ``key``, or None. The key is a value if the table's key is one column, otherwise a tuple
+        of values or a dict by column name. For ``columns`` and ``as_of``, see :meth:`read`.
 
         >>> import datetime, drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -336,10 +336,10 @@ class Table(Groupable, Addressed, Generic[_V]):
             raise told(error) or error from None
 
     def get_many(self, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None) -> Lookup:
-        """The rows of a table with a key that have the keys in ``keys``, in the order of the question.
+        """The rows with the given ``keys`` in a table with a key, in the order of ``keys``.
 
-        ``keys`` are a list of keys as :meth:`get` takes them, an array or series of values, or a frame with the key
-        columns, maybe among others. Only ``columns`` are read.
+        ``keys`` are a list of keys as for :meth:`get`, an array or series of values, or a frame with the key columns,
+        and possibly others. Only ``columns`` are read.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -363,8 +363,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         rows: slice | None = None,
         native: bool = False,
     ) -> Result:
-        """A version, by default the newest; nothing is read before the result is asked for rows. See :meth:`Store.read
-        <drumlin.Store.read>`."""
+        """Reads a version, by default the newest. No data is read until rows are requested. See
+        :meth:`Store.read <drumlin.Store.read>`."""
         selected = selection(as_of, columns, where, limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
@@ -378,17 +378,17 @@ class Table(Groupable, Addressed, Generic[_V]):
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version with more columns, after those there are. ``columns`` are names and Arrow types, or for a
-        name a pair of a type and the value that the rows have which are there; rows that are added later and lack the
-        column (``schema="evolve"``) have it too. Without such a value they are null. No rows are written.
+        """Makes a version with more columns, after the existing ones. ``columns`` maps names to Arrow types, or to
+        pairs of a type and a default: the value in existing rows, and in later rows that lack the column
+        (``schema="evolve"``). Without a default, it is null. No rows are written.
 
-        The rows that are there may have other values. With a pair of a type and an expression (:func:`drumlin.col`)
-        they are computed from the columns that were there. With ``on``, ``columns`` is a frame: its other columns are
-        added, and each row has the values of the frame's row that is equal to it in ``on``, or null. With ``using``,
-        a function computes them: of record batches with the columns ``read``, or all, it returns frames with the new
-        columns and as many rows; it is called with the rows in any order, and may use the store. All of these make
-        two versions in one commit, one with the columns and one with their values, and of large row groups write the
-        new columns alone.
+        Existing rows can also get computed values. With a pair of a type and an expression (:func:`drumlin.col`), they
+        are computed from the existing columns. With ``on``, ``columns`` is a frame: its other columns are added, and
+        each row gets the values of the frame's row with equal values in ``on``, or null. With ``using``, a function
+        computes them: it gets record batches with the columns ``read`` (default: all), in any order of rows, and
+        returns frames with the new columns and the same number of rows; it may use the store. Each of these makes two
+        versions in one commit, one with the columns and one with their values; for large row groups, only the new
+        columns are written.
 
         >>> import drumlin, pyarrow
         >>> numbers = drumlin.open("memory://").table("numbers")
@@ -417,8 +417,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
 
     def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
-        """Makes a version without the columns called ``columns``. Older versions keep them, and with them their bytes.
-        Columns of the key and of the sort order stay.
+        """Makes a version without ``columns``. Older versions keep them, so their bytes stay too. Columns of the key or
+        the sort order cannot be dropped.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -430,8 +430,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
 
     def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
-        """Makes a version in which columns have other names: ``names`` says from which to which, all at once. Every
-        older version has the names that it had, of the key and the sort order too.
+        """Makes a version in which columns are renamed: ``names`` maps old names to new ones, all at once. Older
+        versions keep their names, also in their key and sort order.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -444,8 +444,8 @@ class Table(Groupable, Addressed, Generic[_V]):
 
     def widen(self, types: SchemaLike, *, metadata: Any = None) -> _V:
         """Makes a version in which columns have wider Arrow types, which must hold all of their values: integers and
-        floats of more bits, decimals of more digits, plain values instead of dictionaries, any type instead of null;
-        finer times, and floats instead of integers, if every value is one of them. No rows are written.
+        floats with more bits, decimals with more digits, plain values instead of dictionaries, any type instead of
+        null; a finer time unit, or floats instead of integers, if every value fits exactly. No rows are written.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -464,11 +464,11 @@ class Table(Groupable, Addressed, Generic[_V]):
         defaults: Mapping[str, Any] | None = None,
         metadata: Any = None,
     ) -> _V:
-        """Makes a version from which on the table takes only rows that keep constraints, by whatever call; those that
-        are there must keep them too. ``checks`` are predicates by name, as for ``where``: a row may make none of them
-        false (an unknown is not false). Columns of ``not_null`` take no nulls. ``defaults`` are values that later rows
-        have in columns which they lack (``schema="evolve"``). A row that does not keep them raises ``SchemaMismatch``,
-        which names it, and nothing is written.
+        """Makes a version with constraints: from then on, no call adds a row that violates them. Existing rows must
+        satisfy them too. ``checks`` maps names to predicates, written as for ``where``; a row violates a check that is
+        false for it, not one that is unknown (null). Columns in ``not_null`` take no nulls. ``defaults`` are the values
+        of columns that later rows lack (``schema="evolve"``). A violation raises ``SchemaMismatch``, which names the
+        row, and nothing is written.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -491,8 +491,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         defaults: Iterable[str] = (),
         metadata: Any = None,
     ) -> _V:
-        """Makes a version without some constraints: checks by name, and those of columns. Rows that have a default
-        keep it.
+        """Makes a version without some constraints: checks by name, the others by column. Rows that have a default keep
+        it.
 
         >>> import drumlin
         >>> trades = drumlin.open("memory://").table("trades")
@@ -503,7 +503,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return cast(_V, self._core.drop_constraints(*gone))
 
     def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
-        """What rows must be for the table to take them, and what they have in columns that they lack.
+        """The constraints on the table's rows, and the defaults of columns that rows lack.
 
         >>> import drumlin
         >>> trades = drumlin.open("memory://").table("trades")
@@ -515,7 +515,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return Constraints(dict(checks), required, defaults)
 
     def schema(self, *, as_of: AsOf | None = None) -> Schema:
-        """The columns of a version: names and Arrow types.
+        """The columns of a version, by default the newest: names and Arrow types.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -526,7 +526,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return self._core.schema(as_of_argument(as_of))
 
     def versions(self) -> list[Version]:
-        """The versions, the oldest first.
+        """The table's listed versions, the oldest first.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -538,7 +538,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return self._core.versions()
 
     def set_metadata(self, metadata: Any, *, as_of: AsOf | None = None) -> None:
-        """Changes the metadata of a version, by default the newest, without making a version; None removes them.
+        """Changes the metadata of a version, by default the newest, without making a version. None removes it.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -557,13 +557,12 @@ class Table(Groupable, Addressed, Generic[_V]):
         columns: Iterable[Any] | None = None,
         each_version: bool = False,
     ) -> Diff:
-        """The rows in which two versions differ: those that are gone and those that are new, with two columns more,
-        ``_change`` (``delete``, ``insert``, and of a table with a key ``update_before`` and ``update_after``) and
-        ``_version``. With ``each_version`` each listed version in between tells what it changed; else only what is left
-        of all changes counts. ``columns`` are those that are compared and returned; a version has null in those that it
-        lacks. What both versions show alike is not read. Rows written by key that are in memory first become row
-        groups, in a version of their own: not in a store opened with ``mode="read"``, nor in a transaction, where they
-        are a ``Conflict``.
+        """The rows in which two versions differ: deleted and inserted rows, with two more columns, ``_change``
+        (``delete``, ``insert``; in a table with a key also ``update_before`` and ``update_after``) and ``_version``.
+        ``each_version`` shows the changes of each listed version in between, instead of the net changes. Only
+        ``columns`` are compared and returned; a column that a version lacks is null in it. Data that both versions
+        share is not read. Rows written by key that are still in memory first become row groups, in a version of their
+        own; a store opened with ``mode="read"`` raises ``InvalidArgument`` instead, a transaction ``Conflict``.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -580,7 +579,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return Diff(self._core, asked)
 
     def stat(self) -> TableStat:
-        """Figures about the table."""
+        """The table's figures: rows, versions, bytes, sort order and key."""
         return self._core.stat()
 
     def drop(self, *, missing_ok: bool = False) -> DropReport:
@@ -591,7 +590,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         return self._place.scan(self.path, where=where)
 
     def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:
-        # An order that is given is that of the table, which a key may have made.
+        # If the table has an order already, that one applies; it may come from a key.
         ordered = lambda: order_of(self._core) or ("sort" if order else None)  # noqa: E731
         return Fit(coerce, ordered=ordered, sort=tuple(order or ()))
 

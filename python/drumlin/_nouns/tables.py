@@ -1,4 +1,4 @@
-"""What is done to tables by path, in a store or in a transaction."""
+"""Operations on tables by path, in a store or in a transaction."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
@@ -43,15 +43,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Tables"]
 
-#: What tells of a version that was made: a Version in a store; None in a transaction, at whose commit versions are
-#: numbered.
+#: The version that a call made: a Version in a store; None in a transaction, which numbers versions at its commit.
 _V = TypeVar("_V")
 
 
 @names_arguments()
 class Tables(Addressed, Generic[_V]):
     """What a :class:`drumlin.Store` and a :class:`drumlin.Transaction` have in common: the tree, handles on tables, the
-    everyday verbs, and what touches many tables at once."""
+    everyday operations, and those on many tables at once."""
 
     __slots__ = ("_message", "_of", "_tables", "_tree")
 
@@ -73,15 +72,15 @@ class Tables(Addressed, Generic[_V]):
 
     @property
     def tree(self) -> Tree:
-        """The nodes of the tree, and what they carry."""
+        """The nodes of the tree and their payloads."""
         return self._tree
 
     def table(self, path: str) -> Table[_V]:
-        """A handle on the table at ``path``; whether it is there shows when it is used."""
+        """A handle on the table at ``path``. The table need not exist before the handle is used."""
         return Table(self._tables.table(path_argument(path)), self)
 
     def tables(self, pattern: PatternLike = "**") -> list[str]:
-        """The paths that match ``pattern`` and hold tables, in order."""
+        """The paths of the tables that match ``pattern``, in order."""
         return self._tables.tables(pattern)
 
     def write(
@@ -95,17 +94,17 @@ class Tables(Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version of the table at ``path`` that holds exactly the rows of ``data``; makes the table if needed,
-        ordered by the columns ``sort`` when read (by default rows keep their order).
+        """Makes a version of the table at ``path`` that holds exactly the rows of ``data``. Creates the table if
+        needed, ordered by the columns ``sort`` when read (by default, rows keep their order).
 
-        ``compression`` is how these rows and later ones of the table are compressed, ``"balanced"``, ``"small"`` or
-        ``"fast"`` (see :func:`drumlin.open`; by default as before, or as the store's tables are).
+        ``compression`` is for these rows and later ones of the table: ``"balanced"``, ``"small"`` or ``"fast"`` (see
+        :func:`drumlin.open`; by default as before, or the store's setting).
 
-        ``metadata`` is a JSON value noted with the version. Numbers of NumPy become Python's, pandas Timestamps become
-        ISO 8601 text; anything else is refused.
+        ``metadata`` is a JSON value kept with the version. NumPy numbers become Python numbers, pandas Timestamps
+        become ISO 8601 text; anything else is refused.
 
-        A pandas frame that would not come back equal is refused with :class:`drumlin.InvalidArgument`, which names
-        column, row and type; with ``coerce`` such values are stored as pyarrow converts them.
+        A pandas frame that would not come back equal raises :class:`drumlin.InvalidArgument`, which names the column,
+        row and type. With ``coerce``, such values are stored as pyarrow converts them.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -128,12 +127,12 @@ class Tables(Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version of the table at ``path`` with the rows of ``data`` after those there are. The columns must
-        be the table's, in any order, and every value one of its column's type. A column that has held nothing but nulls
-        of no type takes any type.
+        """Makes a version of the table at ``path`` with the rows of ``data`` after the existing ones. The columns must
+        be the table's, in any order, and every value must fit the type of its column. A column that has held only
+        untyped nulls takes any type.
 
-        With ``schema="evolve"`` the table gets columns that it lacks, and wider types; columns that ``data`` lacks have
-        their default (:meth:`Table.add_columns <drumlin.Table.add_columns>`), or are null.
+        With ``schema="evolve"``, columns that the table lacks are added and types widen; columns that ``data`` lacks
+        get their default (:meth:`Table.add_columns <drumlin.Table.add_columns>`) or null.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -156,12 +155,12 @@ class Tables(Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> _V:
-        """Makes a version in which the rows of ``data`` stand in the place of all rows between its least and its
-        greatest sort key, both included. The table needs a sort order.
+        """Makes a version in which the rows of ``data`` replace all rows between its smallest and its largest sort key,
+        both included. The table needs a sort order.
 
-        With ``where`` they stand in the place of the rows for which that is true, wherever those are, as if these were
-        deleted and the new ones appended; for the new ones it need not be true. In a table with a key, a key of a row
-        that stays is :class:`drumlin.AlreadyExists`.
+        With ``where``, they replace the rows for which it is true, wherever these are, as if these were deleted and the
+        new ones appended; the new rows need not satisfy it. In a table with a key, a new row with the key of a row that
+        stays raises :class:`drumlin.AlreadyExists`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -188,16 +187,16 @@ class Tables(Addressed, Generic[_V]):
         rows: slice | None = None,
         native: bool = False,
     ) -> Result | Dataset:
-        """A version of the table at ``path``, by default the newest. Nothing is read before the result is asked for
-        rows, and what is committed later does not change it.
+        """Reads a version of the table at ``path``, by default the newest. No data is read until rows are
+        requested, and later commits do not change the result.
 
-        ``columns`` are the columns, in the order wanted. ``where`` keeps the rows for which it is true: text in the
-        filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps the first rows,
-        ``tail`` the last, as many as it says; ``rows=slice(10, 20)`` those from the eleventh to the twentieth, without
-        reading what lies before if nothing is filtered. ``native`` hands out the Arrow types that are cheapest to
-        decode instead of the table's own: string views, dictionaries, narrower decimals.
+        ``columns`` are the columns to return, in that order. ``where`` keeps the rows for which it is true: text in the
+        filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps that number of rows from the
+        start, ``tail`` from the end; ``rows=slice(10, 20)`` keeps the eleventh to the twentieth and, without a filter,
+        reads nothing before them. ``native`` returns the Arrow types that are cheapest to decode instead of the table's
+        own: string views, dictionaries, narrower decimals.
 
-        A pattern reads all tables that it matches as one: see :meth:`scan`.
+        A pattern reads all matching tables as one: see :meth:`scan`.
 
         >>> import drumlin
         >>> from drumlin import col
@@ -227,16 +226,16 @@ class Tables(Addressed, Generic[_V]):
         where: str | Expr | None = None,
         limit: int | None = None,
     ) -> Dataset:
-        """A table, or all tables that ``pattern`` matches, as of one instant, as a data set: lazy, and to be read any
-        number of times, here, by DuckDB, Polars, DataFusion and pyarrow, and by other processes.
+        """A table, or all tables that match ``pattern``, as of one instant, as a data set. It is lazy, and can be read
+        any number of times: directly, by DuckDB, Polars, DataFusion and pyarrow, and by other processes.
 
-        It has the columns of all its tables; where their types differ, in one that holds the values of all. A column
-        that a
-        table lacks is null there. ``path_columns`` names columns that hold the names in a table's path, one for each
-        part of the pattern that is no plain name: a filter on them decides which tables are opened.
+        It has the columns of all its tables. If the types of a column differ, it has a type that holds all of its
+        values; a column that a table lacks is null there. ``path_columns`` names columns that hold names from the
+        tables' paths, one for each part of the pattern that is not a plain name; a filter on them decides which
+        tables are opened.
 
-        ``as_of`` is a version's number, a snapshot's name or a time; tables that were made after that time are left
-        out. See :meth:`read` for the others.
+        ``as_of`` is a version number, a snapshot's name or a time; tables that were made after that time are left out.
+        For the other arguments, see :meth:`read`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -251,12 +250,12 @@ class Tables(Addressed, Generic[_V]):
         return dataset(core, self._of, column_names(columns), filters, count(limit, "limit"))
 
     def sql(self, query: str, *, as_of: AsOf | None = None, parameters: Any = None) -> "_duckdb.DuckDBPyRelation":
-        """The result of an SQL query, by DuckDB: a relation, which is run when rows are asked of it (``fetchall``,
+        """Runs an SQL query with DuckDB. Returns a relation, which runs when rows are requested (``fetchall``,
         ``df``, ``pl``, ``arrow`` ...).
 
-        Tables are paths and patterns in quotes. A name in braces stands for ``*``, and is the column that holds what
-        stands there. ``@`` and a version's number or a snapshot's name reads that; else all tables are read
-        ``as_of`` the same. What DuckDB reads itself, files say, can stand beside them.
+        Tables are paths and patterns in quotes. A name in braces is a wildcard like ``*``, and a column with the names
+        that it matches. ``@`` and a version number or a snapshot's name reads that version; all other tables are read
+        ``as_of`` the same instant. The query can also use anything that DuckDB reads itself, such as files.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -276,7 +275,7 @@ class Tables(Addressed, Generic[_V]):
         return run(at._tables, at._of, query, as_of, parameters)
 
     def _at_one_instant(self) -> "Tables[Any]":
-        """What it shows now, which no commit changes: a transaction shows it anyway."""
+        """The same tables as of now, unaffected by later commits. A transaction is that already."""
         return self
 
     @overload
@@ -314,11 +313,11 @@ class Tables(Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> Any:
-        """Writes many tables in one commit: all of them or none. See :meth:`write`.
+        """Writes many tables in one commit, all or none. See :meth:`write`.
 
-        With ``return_exceptions`` a table that cannot be written does not keep the others from it: what is wrong with
-        it stands in the place of its version. What fails the call as a whole (storage, Ctrl-C) is raised all the same,
-        and then nothing was written. A transaction is done as a whole: it takes no ``return_exceptions``.
+        With ``return_exceptions``, the tables that can be written are written; for each of the others, the result
+        has an exception in place of a version. An error of the whole call (storage, Ctrl-C) is still raised, and then
+        nothing is written. In a transaction, ``return_exceptions`` is refused, since it is committed as a whole.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -368,8 +367,8 @@ class Tables(Addressed, Generic[_V]):
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> Any:
-        """Appends to many tables in one commit: all of them or none, or with ``return_exceptions`` those that can be
-        appended to. See :meth:`append` and :meth:`write_many`.
+        """Appends to many tables in one commit, all or none; with ``return_exceptions``, to those that can be appended
+        to. See :meth:`append` and :meth:`write_many`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -425,10 +424,10 @@ class Tables(Addressed, Generic[_V]):
         native: bool = False,
         return_exceptions: bool = False,
     ) -> Any:
-        """Many tables as of the same instant. See :meth:`read`.
+        """Reads many tables as of the same instant. See :meth:`read`.
 
-        With ``return_exceptions`` what is wrong with a table, say that it is not there, stands in the place of its
-        result; else it is raised.
+        With ``return_exceptions``, an exception for a table, for example because it does not exist, is returned in
+        place of its result; otherwise it is raised.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -449,7 +448,7 @@ class Tables(Addressed, Generic[_V]):
 
     def history(self, pattern: PatternLike = "**", *, limit: int | None = None) -> list[tuple[str, Version]]:
         """The versions of the tables that match ``pattern``, the newest first, at most ``limit``, each with its path:
-        what made it, how many rows it added and removed, who wrote it and what that one said.
+        what made it, how many rows it added and removed, its writer and message.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -461,10 +460,10 @@ class Tables(Addressed, Generic[_V]):
         return self._tables.history(pattern, count(limit, "limit"))
 
     def restore(self, pattern: PatternLike, as_of: AsOf) -> list[str]:
-        """Makes old versions the newest again: each table that ``pattern`` matches gets a version with the rows, the
-        schema and the metadata that it had ``as_of`` then (a version's number, a time, a snapshot's name), in one
-        commit for all, without any data being written. The versions in between stay. Of a snapshot, tables that were
-        dropped since come back; tables made after a time are left alone. Returns the paths that were restored.
+        """Makes old versions the newest again. Each table that matches ``pattern`` gets a version with the rows, schema
+        and metadata that it had at ``as_of`` (a version number, a time, a snapshot's name), in one commit for all; no
+        data is written. The versions in between stay. With a snapshot, tables that were dropped since come back; with a
+        time, tables made later are left alone. Returns the paths of the restored tables.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -483,13 +482,13 @@ class Tables(Addressed, Generic[_V]):
         return self._tables.restore(pattern, when)
 
     def copy(self, src: str, dst: str, *, as_of: AsOf | None = None, replace: bool = False) -> CopyReport:
-        """Copies in one commit, without any data being written: the copies share the stored rows, and each is changed
-        by itself from then on. If ``src`` is a path, the node there with all below it: what nodes carry, and tables
-        with all their versions; so a subtree that is copied is a branch. If it is a pattern, the tables that match;
-        then ``dst`` has as many wildcards, and what those of ``src`` match takes their places, in order. With
-        ``as_of`` only tables are copied, and of each that one version. Where something is in the place of what is
-        copied, the call is refused; with ``replace`` a table there gets a version with the rows of the other, and keeps
-        its own versions, so that a branch can come back; and a payload is replaced.
+        """Copies within the store, in one commit and without writing data: copies share the stored rows, and each
+        changes on its own from then on. If ``src`` is a path, its node is copied with everything below it: payloads,
+        and tables with all their versions. So a copied subtree is a branch. If ``src`` is a pattern, the matching
+        tables are copied; ``dst`` then has the same number of wildcards, which are replaced, in order, by what those of
+        ``src`` match. With ``as_of``, only tables are copied, and only that version of each. If the destination holds
+        something, the call is refused; with ``replace``, a table there gets a version with the rows of the source and
+        keeps its own versions, so that a branch can be brought back; a payload is replaced.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -503,10 +502,10 @@ class Tables(Addressed, Generic[_V]):
         return self._tables.copy(path_argument(src, "src"), path_argument(dst, "dst"), when, replace)
 
     def move(self, src: str, dst: str, *, replace: bool = False) -> CopyReport:
-        """Moves as :meth:`copy` copies, in one commit: tables stay the same, with their versions and snapshots, and are
-        found at other paths; a snapshot shows them there, and where they were. The retention in force for them is made
-        explicit where the new place has another. With ``replace`` a table that is in the place gets a version with the
-        rows of the other, which goes to the trash.
+        """Moves nodes or tables, chosen as in :meth:`copy`, in one commit. Tables keep their versions and snapshots,
+        and are found at their new paths; a snapshot shows them there and at the old ones. If the new place has another
+        retention, the tables keep the one that was in force, as a setting of their own. With ``replace``, a table at
+        the destination gets a version with the rows of the source, and the source goes to the trash.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -517,9 +516,9 @@ class Tables(Addressed, Generic[_V]):
         return self._tables.relocate(path_argument(src, "src"), path_argument(dst, "dst"), replace)
 
     def drop(self, paths: PatternLike | Iterable[PatternLike], *, missing_ok: bool = False) -> DropReport:
-        """Drops the tables that ``paths`` (paths or patterns) name: one commit for all of them, all or none. They go to
-        the trash, from which :meth:`undrop` takes them back until :meth:`reclaim` frees their space. With
-        ``missing_ok`` those that name none are passed over, and reported.
+        """Drops the tables that ``paths`` (paths or patterns) name, in one commit, all or none. They go to the trash:
+        :meth:`undrop` restores them until :meth:`reclaim` frees their space. With ``missing_ok``, paths and patterns
+        that name no table are ignored, and reported.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -533,9 +532,9 @@ class Tables(Addressed, Generic[_V]):
         return self._tables.drop(paths_to_drop(paths), missing_ok)
 
     def delete_versions(self, versions: Mapping[str, Iterable[int]], *, missing_ok: bool = False) -> VersionsReport:
-        """Deletes versions of tables, all of them in one commit or none; a table keeps at least one. What snapshots
-        hold stays readable by them. With ``missing_ok`` paths and versions that are not there are passed over, and
-        reported.
+        """Deletes versions of tables in one commit, all or none. A table keeps at least one version. Versions that a
+        snapshot holds stay readable through it. With ``missing_ok``, paths and versions that do not exist are ignored,
+        and reported.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -552,12 +551,12 @@ class Tables(Addressed, Generic[_V]):
 def _by_path(
     frames: Mapping[str, Any], streams: list[tuple[str, Any]], answers: list[Any], wrong: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Answers to a call, in its order."""
+    """The answers of a call by path, in the order of its arguments."""
     found = {path: answer for (path, _), answer in zip(streams, answers, strict=True)} | (wrong or {})
     return {path: found[path] for path in frames}
 
 
 def tables_at(address: Address, message: str) -> Tables[Any]:
-    """The tables of a store that was pickled, whose commits say ``message``."""
+    """The tables of a store from a pickle, whose commits carry ``message``."""
     core = find(Address(*address))
     return Tables(core.with_message(message), core, message)

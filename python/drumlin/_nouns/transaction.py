@@ -13,16 +13,17 @@ __all__ = ["Transaction"]
 
 @names_arguments()
 class Transaction(Tables[None]):
-    """Any number of operations on nodes and tables that happen together or not at all; made by
-    :meth:`Store.transaction <drumlin.Store.transaction>`.
+    """Any number of operations on nodes and tables, committed together or not at all; made by :meth:`Store.transaction
+    <drumlin.Store.transaction>`.
 
-    It sees the store as it was when it began, and its own writes; nobody sees these before it is committed, at the end
-    of its ``with`` block. An exception leaves the block without a commit. The commit fails with
-    :class:`drumlin.Conflict` if others have changed what it has read or written; :meth:`Store.transact
-    <drumlin.Store.transact>` runs it again then. However large, a transaction is one write to the log.
+    A transaction sees the store as it was when it began, and its own writes. No one else sees these until it is
+    committed, at the end of its ``with`` block. If an exception leaves the block, nothing is committed. The commit
+    raises :class:`drumlin.Conflict` if others have changed what the transaction read or wrote; :meth:`Store.transact
+    <drumlin.Store.transact>` then runs it again. A transaction of any size is one write to the log.
 
-    Its methods are the store's, except for one thing: versions of tables are numbered at the commit, so what writes
-    tables gives none. Threads may share it, though while one writes a table or commits, the others are refused.
+    It has the methods of a store, except that versions of tables are numbered at the commit, so calls that write tables
+    return None. Threads may share a transaction, but while one writes a table or commits, calls of the others are
+    refused.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -43,12 +44,12 @@ class Transaction(Tables[None]):
 
     @property
     def seq(self) -> int:
-        """The number of the commit that it began with."""
+        """The number of the commit on which the transaction is based."""
         return self._core.seq
 
     @property
     def ended(self) -> bool:
-        """Whether it was committed or aborted."""
+        """Whether the transaction was committed or aborted."""
         return self._core.ended
 
     def __enter__(self) -> Self:
@@ -69,8 +70,9 @@ class Transaction(Tables[None]):
         return f"Transaction({self._core.state}, seq={self.seq})"
 
     def commit(self) -> int:
-        """Commits. Gives the commit's number; that of the newest one seen if there was nothing to commit.
-        :class:`drumlin.Conflict` if others have changed what it has read or written; then nothing was done."""
+        """Commits the transaction. Returns the number of the commit, or of the newest one seen if there was nothing to
+        commit. Raises :class:`drumlin.Conflict`, and commits nothing, if others have changed what the transaction read
+        or wrote."""
         return self._core.commit()
 
     def abort(self, value: Any = None) -> NoReturn:

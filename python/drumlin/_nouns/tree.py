@@ -1,4 +1,4 @@
-"""Nodes of the tree, and what they carry, in a store or in a transaction."""
+"""Nodes of the tree and their payloads, in a store or in a transaction."""
 
 import datetime as dt
 import io
@@ -19,23 +19,24 @@ from drumlin.tree import Condition, PatternLike
 
 __all__ = ["Tree"]
 
-# Within a class that has a method of the name.
+# `list` is a method of the class below.
 _List: TypeAlias = list
 _T = TypeVar("_T")
 
-#: What a node lives on: conditions on the nodes at paths.
+#: Conditions on the nodes at paths, on which a node lives.
 KeepWhile: TypeAlias = Mapping[str, Condition] | Iterable[tuple[str, Condition]]
-#: What takes less time than to look at its arguments.
+#: Calls that take less time than a check of their arguments would.
 _QUICK = ("exists", "get", "has_payload", "node", "put")
 
 
 @final
 @names_arguments(*_QUICK)
 class Tree:
-    """The nodes of the tree: names with payloads, each a JSON value or bytes. :attr:`Store.tree <drumlin.Store.tree>`,
-    where each call is one commit, or :attr:`Transaction.tree <drumlin.Transaction.tree>`.
+    """The nodes of the tree: names with payloads, each a JSON value or bytes. With :attr:`Store.tree
+    <drumlin.Store.tree>`, each call is one commit; with :attr:`Transaction.tree <drumlin.Transaction.tree>`, it is part
+    of the transaction.
 
-    Patterns and conditions are those of :mod:`drumlin.tree`.
+    For patterns and conditions, see :mod:`drumlin.tree`.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -58,13 +59,13 @@ class Tree:
         when: Condition | None = None,
         keep_while: KeepWhile | None = None,
     ) -> Change:
-        """Sets what the node at ``path`` carries: a JSON value or bytes. The node and its parents are made if they are
-        not there. Gives what the node was and became.
+        """Sets the payload of the node at ``path``: a JSON value or bytes. Missing parents are created, as is the node.
+        Returns the node before and after.
 
-        ``mode="create"`` is for a node that is not there (else :class:`drumlin.AlreadyExists`), ``mode="update"`` for
-        one that is (else :class:`drumlin.NotFound`); ``when`` must hold of the node as it is (else
-        :class:`drumlin.ConditionFailed`). With ``keep_while`` the node lives only as long as conditions on the nodes at
-        paths hold, and is deleted with the change by which one no longer does; none of them takes that back.
+        ``mode="create"`` requires that the node does not exist (otherwise :class:`drumlin.AlreadyExists`),
+        ``mode="update"`` that it does (otherwise :class:`drumlin.NotFound`). ``when`` must hold for the existing node
+        (otherwise :class:`drumlin.ConditionFailed`). ``keep_while`` maps paths to conditions: the node lives only as
+        long as all of them hold. The commit that makes one false also deletes the node, for good.
 
         >>> import drumlin
         >>> from drumlin.tree import exists, payload
@@ -85,15 +86,16 @@ class Tree:
             raise told(error) or error from None
 
     def create(self, path: str, value: Any) -> Change:
-        """Makes a node that is not there: :meth:`put` with ``mode="create"``."""
+        """Creates a node that does not exist yet: :meth:`put` with ``mode="create"``."""
         return self._core.create(path, value)
 
     def update(self, path: str, value: Any) -> Change:
-        """Sets what a node carries that is there: :meth:`put` with ``mode="update"``."""
+        """Sets the payload of an existing node: :meth:`put` with ``mode="update"``."""
         return self._core.update(path, value)
 
     def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change:
-        """Sets what the node at ``path`` carries if it is ``expected``, else :class:`drumlin.ConditionFailed`.
+        """Sets the payload of the node at ``path`` if it is ``expected``; otherwise raises
+        :class:`drumlin.ConditionFailed`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -104,7 +106,7 @@ class Tree:
         return self._core.compare_and_swap(path, expected, value)
 
     def put_many(self, payloads: Mapping[str, Any]) -> Changes:
-        """Sets what many nodes carry, in one commit.
+        """Sets the payloads of many nodes, by path, in one commit.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -114,21 +116,22 @@ class Tree:
         return self._core.put_many(payloads)
 
     def update_many(self, pattern: PatternLike, value: Any) -> Changes:
-        """Sets what all nodes carry that match ``pattern``, in one commit."""
+        """Sets the payload of all nodes that match ``pattern`` to ``value``, in one commit."""
         return self._core.update_many(pattern, value)
 
     def clear_payload(self, path: str, *, when: Condition | None = None) -> Change:
-        """Takes off what the node at ``path`` carries. A node that nothing is left of goes."""
+        """Removes the payload of the node at ``path``. If the node then has no payload, children or table, it is
+        deleted, and so are parents that this leaves empty."""
         return self._core.clear_payload(path, when=when)
 
     def clear_payloads(self, pattern: PatternLike) -> Changes:
-        """Takes off what all nodes carry that match ``pattern``, in one commit."""
+        """Removes the payloads of all nodes that match ``pattern``, in one commit."""
         return self._core.clear_payloads(pattern)
 
     def delete(self, path: str, *, when: Condition | None = None) -> Change:
-        """Deletes the node at ``path`` with all below it, none of which may hold a table (see
-        :meth:`Store.drop <drumlin.Store.drop>`); :class:`drumlin.NotFound` if it is not there,
-        :class:`drumlin.ConditionFailed` if ``when`` does not hold of it.
+        """Deletes the node at ``path`` and everything below it; none of these nodes may hold a table (see
+        :meth:`Store.drop <drumlin.Store.drop>`). Raises :class:`drumlin.NotFound` if the node does not exist,
+        :class:`drumlin.ConditionFailed` if ``when`` does not hold for it.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -140,7 +143,7 @@ class Tree:
         return self._core.delete(path, when=when)
 
     def delete_many(self, pattern: PatternLike) -> Changes:
-        """Deletes the nodes that match ``pattern``, with all below them, in one commit; none of them may hold a table.
+        """Deletes the nodes that match ``pattern`` and everything below them, in one commit. None may hold a table.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -151,35 +154,35 @@ class Tree:
         return self._core.delete_many(pattern)
 
     def get(self, path: str, default: Any = None) -> Any:
-        """What the node at ``path`` carries; ``default`` if it carries nothing or is not there."""
+        """The payload of the node at ``path``, or ``default`` if the node has none or does not exist."""
         try:
             return self._core.get(path, default)
         except TypeError as error:
             raise told(error) or error from None
 
     def node(self, path: str) -> Node | None:
-        """The node at ``path``; None if there is none."""
+        """The node at ``path``, or None if it does not exist."""
         try:
             return self._core.node(path)
         except TypeError as error:
             raise told(error) or error from None
 
     def exists(self, path: str) -> bool:
-        """Whether there is a node at ``path``; parents of tables are nodes too."""
+        """Whether a node exists at ``path``. Parents of tables are nodes too."""
         try:
             return self._core.exists(path)
         except TypeError as error:
             raise told(error) or error from None
 
     def has_payload(self, path: str) -> bool:
-        """Whether the node at ``path`` is there and carries something."""
+        """Whether the node at ``path`` exists and has a payload."""
         try:
             return self._core.has_payload(path)
         except TypeError as error:
             raise told(error) or error from None
 
     def get_many(self, pattern: PatternLike) -> dict[str, Any]:
-        """What the nodes carry that match ``pattern``, by path; without those that carry nothing.
+        """The payloads of the nodes that match ``pattern``, by path. Nodes without a payload are left out.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -194,12 +197,12 @@ class Tree:
         return self._core.nodes(pattern)
 
     def count(self, pattern: PatternLike) -> int:
-        """How many nodes match ``pattern``."""
+        """The number of nodes that match ``pattern``."""
         return self._core.count(pattern)
 
     def list(self, pattern: PatternLike = "**") -> _List[ListEntry]:
         """The nodes that match ``pattern``, in path order, with figures of their tables. In a name, ``*`` stands for
-        any characters and ``?`` for one; a name ``**`` stands for any number of names.
+        any characters and ``?`` for one character; a name ``**`` stands for any number of names.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -210,8 +213,8 @@ class Tree:
         return self._core.list(pattern)
 
     def fold(self, pattern: PatternLike, function: Callable[[_T, str, Node], _T], initial: _T) -> _T:
-        """Goes over the nodes that match ``pattern``: ``function(value, path, node)`` gives the next value, of which
-        ``initial`` is the first and the answer the last.
+        """Reduces the nodes that match ``pattern``, in path order: ``function(value, path, node)`` returns the next
+        value, starting with ``initial``. Returns the last value.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -226,13 +229,13 @@ class Tree:
         return value
 
     def for_each(self, pattern: PatternLike, function: Callable[[str, Node], object]) -> None:
-        """Calls ``function(path, node)`` for the nodes that match ``pattern``."""
+        """Calls ``function(path, node)`` for each node that matches ``pattern``."""
         check_function(function, "function")
         for path, node in self._core.walk(pattern):
             function(path, node)
 
     def map(self, pattern: PatternLike, function: Callable[[str, Node], _T]) -> _List[_T]:
-        """What ``function(path, node)`` gives for each node that matches ``pattern``.
+        """The results of ``function(path, node)`` for the nodes that match ``pattern``.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -262,8 +265,8 @@ class Tree:
         *,
         progress: Progress | None = None,
     ) -> int:
-        """Writes the nodes that match ``pattern`` and carry something to a file (its path, or one that is open for
-        bytes), a line of JSON each, in path order and as of one instant. Gives how many.
+        """Writes the nodes that match ``pattern`` and have a payload to a file (a path or an open binary file): one
+        line of JSON for each, in path order and as of one instant. Returns the number of nodes.
 
         >>> import drumlin, io
         >>> store, file = drumlin.open("memory://"), io.BytesIO()
@@ -283,8 +286,7 @@ class Tree:
         under: str | None = None,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """Puts the nodes that :meth:`export` wrote, below the path ``under`` if one is given: all in one commit,
-        or none."""
+        """Creates or updates the nodes that :meth:`export` wrote, in one commit; with ``under``, below that path."""
         with _file(file, "rb") as opened:
             return self._core.import_(opened, under, progress)
 
@@ -297,19 +299,18 @@ class Tree:
         value: str | Iterable[str] | Callable[[str, Any], Any] = "payload",
         bag: bool = False,
     ) -> ProjectionView:
-        """A map that is kept in step with the nodes of a pattern: with a name only as it is now; with a ``pattern`` it
-        is made first, in the place of the one with its name.
+        """A map that is built from the nodes that match a pattern and changes with them. With a ``pattern``, the
+        projection ``name`` is created or replaced first; with only a name, the existing one is returned.
 
-        Each node that matches and carries something gives an entry, under ``key`` with ``value``. These are fields of
-        the node: ``"path"``, ``"name"``, ``"path.0"`` (a name of the path; ``"path.-1"`` is the last), ``"payload"`` or
-        ``"payload.a.b"``; or lists of fields. A node that lacks a field gives no entry. Where several nodes give one
-        key, it has the value of the first in path order, or with ``bag`` one for each. Such a projection is part of the
-        store.
+        Each matching node with a payload has an entry, of ``key`` and ``value``. These are fields of the node:
+        ``"path"``, ``"name"``, ``"path.0"`` (a name in the path; ``"path.-1"`` is the last), ``"payload"`` or
+        ``"payload.a.b"``; or lists of fields. A node that lacks a field has no entry. If several nodes have the same
+        key, the first in path order wins; with ``bag``, each has an entry. Such a projection is part of the store.
 
-        ``key`` and ``value`` may also be functions of path and payload: then the projection lives as long as the store
-        is open. A key is a value, a tuple for several fields, or None for no entry. The functions are called within
-        commits, so they should be quick; they must give the same for the same and must not use the store. What they
-        raise goes to ``sys.unraisablehook``, and the node has no entry.
+        ``key`` and ``value`` may also be functions of path and payload; then the projection lives as long as the store
+        is open. The key function returns a value, a tuple for several fields, or None for no entry. The functions are
+        called within commits, so they should be quick; they must be deterministic and must not use the store. An
+        exception in one goes to ``sys.unraisablehook``, and the node has no entry.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -339,7 +340,7 @@ class Tree:
         return self._core.projection(name)
 
     def drop_projection(self, name: str) -> None:
-        """Removes a projection."""
+        """Deletes a projection."""
         self._core.drop_projection(name)
 
     def projections(self) -> _List[str]:
@@ -355,16 +356,16 @@ class Tree:
         priority: int = 0,
         name: str | None = None,
     ) -> str:
-        """Calls ``callback`` with an :class:`drumlin.Event` for what happens to nodes that match ``pattern`` from now
-        on, after each commit and in order. Gives the trigger's name, by which :meth:`off` ends it.
+        """Calls ``callback`` with an :class:`drumlin.Event` for each event of a node that matches ``pattern`` from now
+        on, after its commit and in order. Returns the trigger's name, by which :meth:`off` removes it.
 
-        ``actions`` are the actions that it is called for, by default all; triggers with a higher ``priority`` are
-        called first for an event. With a ``name`` the trigger lasts: the callback is called at least once for each
-        event since the trigger was first made, whenever a process has registered it again, over restarts and crashes.
-        If that can no longer be told, it is called with the action ``"resync"``.
+        ``actions`` limits the events to these actions (default: all). For each event, triggers with a higher
+        ``priority`` are called first. A trigger with a ``name`` is durable: it is called at least once for each event
+        since it was first created, across restarts and crashes, whenever a process has registered it again. If those
+        events are no longer known, it is called with the action ``"resync"``.
 
-        All triggers are called on one thread of their own: a slow one delays the others but no commit, and a callback
-        may use the store. What a callback raises goes to ``sys.unraisablehook`` and to :meth:`trigger_failures`.
+        All triggers are called on one separate thread: a slow trigger delays the others, but no commit, and a callback
+        may use the store. An exception in a callback goes to ``sys.unraisablehook`` and to :meth:`trigger_failures`.
 
         >>> import drumlin
         >>> store, seen = drumlin.open("memory://"), []
@@ -382,27 +383,27 @@ class Tree:
         return self._core.on(pattern, watched(callback, self._core.store()), chosen, priority, name)
 
     def off(self, name: str) -> None:
-        """Ends a trigger; one with a name of its own for good."""
+        """Removes a trigger, even if it is durable."""
         self._core.off(name)
 
     def triggers(self) -> _List[str]:
-        """The names of the triggers: those registered here, and those that last."""
+        """The names of the triggers registered in this process, and of the durable ones."""
         return self._core.triggers()
 
     def wait_for_triggers(self, timeout: float | dt.timedelta | None = None) -> bool:
-        """Waits until the triggers have been called for all commits up to now. Says whether they have been within
-        ``timeout``: seconds or a timedelta, None for as long as it takes."""
+        """Waits until the triggers have been called for all commits up to now. ``timeout`` is in seconds or a
+        timedelta; None waits without limit. Returns False if the time ran out."""
         if timeout is not None and not isinstance(timeout, (int, float, dt.timedelta)):
             raise TypeError(f"timeout must be seconds or a timedelta, not {a_type(timeout)}")
         return self._core.wait_for_triggers(timeout)
 
     def trigger_failures(self) -> _List[TriggerFailure]:
-        """Takes the calls of triggers that failed, the oldest first; beyond the last 1,000 they are lost."""
+        """Returns and removes the failed calls of triggers, the oldest first. Only the last 1,000 are kept."""
         return self._core.trigger_failures()
 
 
 def _file(file: str | os.PathLike[str] | BinaryIO, mode: Literal["rb", "wb"]) -> AbstractContextManager[BinaryIO]:
-    """A file to be closed after use if it is opened here."""
+    """The file; if it is opened here, it is closed after use."""
     if isinstance(file, (str, os.PathLike)):
         return io.open(file, mode)  # noqa: UP020
     if not hasattr(file, "read" if mode == "rb" else "write"):
@@ -418,7 +419,7 @@ def _entry_function(
     key: Callable[[str, Any], Any],
     value: str | Iterable[str] | Callable[[str, Any], Any],
 ) -> Callable[[str, Any], tuple[Any, Any] | None]:
-    """The key and value of a node's entry, as one function."""
+    """A function that returns the key and value of a node's entry, or None."""
     if not callable(value) and value != "payload":
         raise InvalidArgument(f"key is a function, so value must be one too, not {value!r}")
 

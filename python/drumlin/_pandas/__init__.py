@@ -1,8 +1,8 @@
-"""pandas frames to Arrow and back, such that each comes back equal or is refused when it is written.
+"""pandas frames to Arrow and back, so that each frame comes back equal or is refused when it is written.
 
-A frame of plain columns travels as pyarrow writes it, with pandas' own metadata in the Arrow schema (``plain``). Any
-other frame is encoded column by column (``columns``, ``objects``), and the schema also carries our own description of
-it (``description``): the dtype of each column, the index, the labels, ``attrs``. What that description cannot say is
+A frame of plain columns is converted by pyarrow, with pandas' own metadata in the Arrow schema (``plain``). Any other
+frame is encoded column by column (``columns``, ``objects``), and the schema also has our own description of it
+(``description``): the dtype of each column, the index, the labels, ``attrs``. What that description cannot express is
 refused.
 
 The modules, bottom to top: ``scalars`` and ``zones`` (one value as JSON), ``dtypes``, ``objects`` (columns of Python

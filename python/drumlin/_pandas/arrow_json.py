@@ -1,4 +1,4 @@
-"""A small Arrow array as JSON: texts as they are, others as an Arrow stream in base64."""
+"""A small Arrow array as JSON: strings as they are, others as an Arrow stream in base64."""
 
 import base64
 from typing import Any
@@ -18,7 +18,7 @@ def array_to_json(array: Any) -> Any:
 
 
 def array_from_json(made: Any) -> Any:
-    """The array, as a chunked one."""
+    """The array, as a chunked array."""
     if "texts" in made:
         array = pa.array(made["texts"], pa.large_string() if made["large"] else pa.string())
         return pa.chunked_array([array])

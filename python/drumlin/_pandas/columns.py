@@ -1,7 +1,7 @@
 """A column, or a level of an index, as an Arrow column and a description of how to decode it; and back.
 
 The description is that of its dtype (``dtypes``), or a dict with the ``type`` "object" (``objects``) or "category",
-which has the index of its categories as it was written. Categories that other rows added come after those.
+which has the index of its categories as they were written. Categories that later rows added come after those.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ from drumlin._pandas.objects import decode_objects, encode_objects
 from drumlin._pandas.scalars import scalar_from_json, scalar_to_json
 from drumlin._pandas.zones import arrow_zone
 
-#: More categories than these are not repeated in the description, but taken from the column's dictionary.
+#: If there are more categories, they are not repeated in the description, but taken from the column's dictionary.
 _CATEGORIES_MAX = 1000
 
 
 def encode(array: Any, what: str, *, coerce: bool = False) -> tuple[Any, Any]:
-    """``array``, pandas' or NumPy's, as an Arrow array; and its description. ``what`` is what messages call it."""
-    # Not a subclass, such as texts.
+    """``array``, of pandas or NumPy, as an Arrow array; and its description. ``what`` is its name in messages."""
+    # Not a subclass, such as an array of strings.
     if type(array) is pd.arrays.NumpyExtensionArray:
         array = array.to_numpy()
     dtype = array.dtype
@@ -70,13 +70,13 @@ def _encode_zoned(array: Any) -> Any:
 def _encode_intervals(array: Any, what: str) -> Any:
     if isinstance(array.dtype.subtype, np.dtype):
         return pa.array(array, from_pandas=True)
-    # Ends with a zone, which pandas' own Arrow form does not have.
+    # Bounds with a time zone, which pandas' own Arrow form lacks.
     ends = [encode(end.array, what)[0] for end in (array.left, array.right)]
     return pa.StructArray.from_arrays(ends, names=["left", "right"], mask=pa.array(array.isna()))
 
 
 def _check_extension(array: Any, encoded: Any, made: Any, what: str, coerce: bool) -> None:
-    """That values of a dtype of another package come back."""
+    """Checks that values of another package's dtype come back unchanged."""
     back = decode(_chunked(encoded), made)
     if not coerce and not array.equals(back):
         raise InvalidArgument(
@@ -107,12 +107,12 @@ def _encode_categories(array: Any, what: str, coerce: bool) -> tuple[Any, Any]:
         raise InvalidArgument(f"{what} has categories that are categories; convert them with rename_categories()")
     if plain:
         return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=bool(array.ordered)), made
-    # Dictionaries of structs have no place in a store: the values themselves.
+    # A store has no dictionaries of structs: write the values themselves.
     return dictionary.take(indices), made
 
 
 def decode(column: Any, made: Any) -> Any:
-    """The array that ``column``, a chunked array, was: pandas' or NumPy's."""
+    """The pandas or NumPy array that ``column``, a chunked array, was."""
     kind = made if isinstance(made, str) else made["type"]
     if kind == "category":
         return _decode_categories(column, made)
@@ -124,10 +124,10 @@ def decode(column: Any, made: Any) -> Any:
     if kind == "coerced":
         return column.to_pandas().array
     if kind in NUMBERS or kind in MOMENTS:
-        # A column that was widened since has values that only its own type holds.
+        # A column that was widened since may have values that only its new type can represent.
         kind = str(np.dtype(column.type.to_pandas_dtype()))
     if kind in NUMBERS and column.null_count and not kind.startswith("float"):
-        # Null came with rows appended later. As floats, large integers would change.
+        # The nulls came with rows appended later. As floats, large integers would change.
         return pd.api.types.pandas_dtype(MASKED[kind]).__from_arrow__(column)
     if kind in NUMBERS or kind in MOMENTS:
         return np.array(column.to_pandas().to_numpy(), dtype=kind)
@@ -144,7 +144,7 @@ def decode(column: Any, made: Any) -> Any:
 
 
 def _without_layout(column: Any) -> Any:
-    """``column`` as values one after the other: a read with ``native`` may bring dictionaries and views."""
+    """``column`` as consecutive values: a read with ``native`` may return dictionaries and views."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
@@ -166,7 +166,7 @@ def _decode_intervals(column: Any, made: Any) -> Any:
         return pd.arrays.IntervalArray.from_arrays([], [], closed=made["closed"], dtype=dtype)
     of = made["ends"]
     if stored.null_count and isinstance(of, str) and of in NUMBERS and not of.startswith("float"):
-        # Missing intervals, which rows appended later brought, have no ends.
+        # Missing intervals, from rows appended later, have no bounds.
         of = "float64"
     parts = [pa.chunked_array([pc.struct_field(chunk, end) for chunk in stored.chunks]) for end in ("left", "right")]
     left, right = (pd.Index(decode(part.cast(pa.float64()) if of != made["ends"] else part, of)) for part in parts)
@@ -174,7 +174,7 @@ def _decode_intervals(column: Any, made: Any) -> Any:
 
 
 def _storage(column: Any) -> Any:
-    """The values of ``column`` without the name of an Arrow extension."""
+    """The values of ``column`` without an Arrow extension type."""
     if not isinstance(column.type, pa.BaseExtensionType):
         return column
     return pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
@@ -185,8 +185,8 @@ def _is_plain_number(kind: Any) -> bool:
 
 
 def _decode_arrow(column: Any, made: Any) -> Any:
-    """A column of an ArrowDtype, whose dictionaries a sorted table keeps with wider indices. One that was widened since
-    has values that only its own type holds."""
+    """A column of an ArrowDtype, whose dictionaries have wider indices in a sorted table. If it was widened since, it
+    may have values that only its new type can represent."""
     wanted = arrow_type(made["schema"])
     if column.type != wanted:
         if pa.types.is_dictionary(wanted) and pa.types.is_dictionary(column.type):
@@ -211,7 +211,7 @@ def _decode_categories(column: Any, made: Any) -> Any:
     categories = None
     if "categories" in made:
         categories = _index(array_from_json(made["categories"]), made["of"])
-    # Of each chunk: its indices and what they mean.
+    # For each chunk: its indices and what they stand for.
     parts: list[tuple[Any, Any]] = []
     if pa.types.is_dictionary(column.type):
         dictionary = values = None
@@ -254,7 +254,7 @@ def _placed(indices: Any, values: Any, categories: Any) -> Any:
 
 
 def _joined(known: Any, found: Any) -> Any:
-    """Categories, those that are new after those that are known."""
+    """Categories, with the new ones after the known ones."""
     if known is None and found.is_unique and not found.hasnans:
         return found
     found = found[~found.isna()].unique()

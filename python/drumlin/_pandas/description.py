@@ -1,6 +1,6 @@
-"""What the Arrow schema says about the frame that its rows were: pandas' own metadata, and our description.
+"""What the Arrow schema says about the frame that its rows came from: pandas' own metadata, and our description.
 
-pandas' metadata is what pyarrow writes and restores frames by. Our description is there if it says more::
+pandas' metadata is what pyarrow uses to write and restore frames. Our description is there if it says more::
 
     {"version": 1,
      "columns": {field: column, ...},        # of the columns that are not the index, in order: see columns.py
@@ -10,10 +10,11 @@ pandas' metadata is what pyarrow writes and restores frames by. Our description 
      "attrs": {...}, "unique": true,         # attrs; and that labels may not be given twice
      "renamed": [field, ...]}                # columns that got another name since, which is their label
 
-Columns that came later are not in it. One that was dropped keeps its place among the columns, under a name with a NUL.
+Columns that were added later are not in it. A dropped column keeps its place among the columns, under a name with a
+NUL.
 
-Names are as ``scalars`` has them. A RangeIndex is no column but three numbers. They can become stale: it comes back as
-it was if a read gives just the rows that one write wrote; otherwise rows are numbered from 0.
+Names are written as in ``scalars``. A RangeIndex is not a column but three numbers. They can become stale, so it comes
+back as it was only if a read returns exactly the rows of one write; otherwise rows are numbered from 0.
 """
 
 import json
@@ -46,12 +47,13 @@ def description(written: bytes) -> Any:
 
 
 def dtypes_of_meaning(written: bytes) -> dict[str, Any]:
-    """Of the columns whose numbers mean something else for another dtype: their descriptions."""
+    """The descriptions of columns whose numbers depend on the dtype for their meaning."""
     return _parsed_remembered(written)[1]
 
 
 def has_meaning(column: Any) -> bool:
-    """Whether a column's dtype says what its numbers mean: periods, and which ends intervals include."""
+    """Whether a column's dtype is needed to interpret its numbers: periods, and which bounds intervals
+    include."""
     return isinstance(column, dict) and column["type"] in ("period", "interval")
 
 
@@ -63,7 +65,7 @@ def index_columns(metadata: dict[bytes, bytes]) -> list[str]:
 
 
 def range_index(metadata: dict[bytes, bytes]) -> range | None:
-    """The RangeIndex that the rows were written with, if they had one."""
+    """The RangeIndex that the rows were written with, if any."""
     for index in json.loads(metadata.get(PANDAS_KEY, b'{"index_columns": []}'))["index_columns"]:
         if not isinstance(index, str) and index.get("kind") == "range":
             return range(index["start"], index["stop"], index["step"])
@@ -73,8 +75,8 @@ def range_index(metadata: dict[bytes, bytes]) -> range | None:
 def pandas_metadata(
     columns: list[Any], levels: list[Any], ranged: Any, label_levels: list[Any], attrs: dict[str, Any]
 ) -> bytes:
-    """pandas' own metadata, for others that read the rows by pyarrow: ``columns`` and ``levels`` are triples of label,
-    Arrow field and pandas series or index; ``ranged`` is the RangeIndex that is no column."""
+    """pandas' own metadata, for others that read the rows with pyarrow. ``columns`` and ``levels`` are triples of
+    label, Arrow field and pandas Series or Index; ``ranged`` is a RangeIndex, which is not a column."""
     index: list[Any] = [field.name for _, field, _ in levels]
     if ranged is not None:
         name = None if ranged.name is None else str(ranged.name)
@@ -131,7 +133,7 @@ def _logical(kind: Any) -> str:
 
 
 def _named(dtype: Any) -> str:
-    """The name of ``dtype``, if it is found again by it."""
+    """The name of ``dtype``, if pandas can make it from that name."""
     try:
         return str(dtype) if pd.api.types.pandas_dtype(str(dtype)) == dtype else "object"
     except (TypeError, ValueError, NotImplementedError):

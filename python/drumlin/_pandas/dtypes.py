@@ -1,6 +1,6 @@
-"""dtypes as JSON: text for those that a name says exactly, else a dict with its ``type``.
+"""dtypes as JSON: text for those that a name determines, otherwise a dict with its ``type``.
 
-Categories are an index, and Python objects have no dtype worth the name: see ``columns`` and ``objects``.
+Categories are an index, and Python objects have no specific dtype: see ``columns`` and ``objects``.
 """
 
 import base64
@@ -14,12 +14,12 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin._errors import InvalidArgument
 from drumlin._pandas.zones import zone_from_json, zone_to_json
 
-#: dtypes of NumPy that Arrow has, too.
+#: NumPy dtypes that Arrow has, too.
 NUMBERS = frozenset(
     {"bool", "float16", "float32", "float64"} | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
 MOMENTS = frozenset(f"{kind}64[{unit}]" for kind in ("datetime", "timedelta") for unit in ("s", "ms", "us", "ns"))
-#: dtypes of pandas with a mask, by the NumPy dtype that has no missing values.
+#: pandas dtypes with a mask, by the NumPy dtype that cannot represent missing values.
 MASKED = {
     "bool": "boolean",
     "float32": "Float32",
@@ -34,7 +34,7 @@ _MASKED_NAMES = frozenset(MASKED.values())
 
 
 def dtype_to_json(dtype: Any, what: str) -> Any:
-    """``dtype``, of neither categories nor objects, as JSON; it is refused if it would not come back equal."""
+    """``dtype``, neither categories nor objects, as JSON. It is refused if it would not come back equal."""
     if isinstance(dtype, np.dtype):
         if str(dtype) in NUMBERS or str(dtype) in MOMENTS:
             return str(dtype)
@@ -104,7 +104,7 @@ def _string(storage: str, missing: str) -> Any:
     try:
         return pd.StringDtype(storage, na_value=np.nan)
     except TypeError:
-        # pandas before 2.3.
+        # pandas older than 2.3.
         return pd.StringDtype("pyarrow_numpy")
 
 
@@ -116,5 +116,5 @@ _arrow_type_remembered = lru_cache(maxsize=256)(_arrow_type)
 
 
 def arrow_type(schema: str) -> Any:
-    """The Arrow type that a schema of one column has."""
+    """The Arrow type in a schema of one column."""
     return _arrow_type_remembered(schema)

@@ -13,16 +13,16 @@ from drumlin._pandas.scalars import scalar_from_json, scalar_to_json
 
 
 def levels_of(index: Any) -> list[Any]:
-    """The levels of an index, each as an index with as many values."""
+    """The levels of an index, each as an index of the same length."""
     if index.nlevels == 1 and not isinstance(index, pd.MultiIndex):
         return [index]
-    # A number that is the name of one level would be taken for it.
+    # A number that is the name of a level would be taken as that level's position.
     bare = index.set_names([None] * index.nlevels)
     return [bare.get_level_values(at).rename(name) for at, name in enumerate(index.names)]
 
 
 def labels_to_json(labels: Any, *, coerce: bool = False) -> Any:
-    """Labels of columns, of one level or more, as JSON."""
+    """Labels of columns, with one or more levels, as JSON."""
     if isinstance(labels, pd.MultiIndex):
         return {"levels": [_level_to_json(level, coerce) for level in levels_of(labels)]}
     return _level_to_json(labels, coerce)

@@ -1,8 +1,9 @@
 """Columns of Python objects.
 
 A column is stored if all its values that are not missing have one type, and if each comes back equal and of that type.
-Texts, bytes, numbers and dates do by their types; any other column is decoded again and compared, value by
-value. Missing values (None, NaN, NA, NaT) are nulls; the kind that they all are comes back, or None if they are mixed.
+For strings, bytes, numbers and dates, their types guarantee this; any other column is decoded again and compared, value
+by value. Missing values (None, NaN, NA, NaT) are nulls; if they are all of one kind, that kind comes back, otherwise
+None.
 """
 
 import datetime as dt
@@ -21,7 +22,7 @@ _COERCE = "convert them to one type, or give coerce=True to store them as pyarro
 
 
 def encode_objects(values: Any, what: str, coerce: bool) -> tuple[Any, dict[str, Any]]:
-    """An array of objects as an Arrow array, and how to decode it; ``what`` is what messages call it."""
+    """An array of objects as an Arrow array, and how to decode it; ``what`` is its name in messages."""
     missing = pd.isna(values)
     present = values[~missing] if missing.any() else values
     kind = pd.api.types.infer_dtype(present, skipna=False) if len(present) else "empty"
@@ -114,7 +115,7 @@ def _encode(values: Any, missing: Any, present: Any, kind: str, made: dict[str, 
             made["of"], made["dtype"] = "ndarray", str(present[0].dtype)
         elif first is tuple:
             made["of"] = "tuple"
-        # Missing values within are values: only None is a null.
+        # Nested missing values are values: only None is a null.
         items = [None if lost else value for value, lost in zip(values, missing, strict=True)]
         array = pa.array(items, from_pandas=False)
     _check_values(values, missing, decode_objects(pa.chunked_array([array]), made), what)
@@ -139,7 +140,7 @@ def _integers(values: Any, missing: Any, present: Any, what: str) -> Any:
 
 
 def _moments(values: Any, missing: Any, present: Any, made: dict[str, Any], what: str) -> Any:
-    """Datetimes, all without a zone or all with the same."""
+    """Datetimes, all without a time zone or all with the same one."""
     zones: dict[tuple[type, str], Any] = {}
     rows = np.flatnonzero(~missing)
     first: tuple[Any, Any] | None = None
@@ -272,7 +273,7 @@ def _stamps(index: Any, made: dict[str, Any]) -> Any:
         try:
             wanted = index.as_unit(made["unit"])
         except (OverflowError, ValueError):
-            # Rows appended later have values that only the finer unit, or the coarser, can say.
+            # Rows appended later may have values that only the finer unit, or the coarser one, can represent.
             wanted = index
         index = wanted if (wanted == index).all() else index
     return index.astype(object).to_numpy()

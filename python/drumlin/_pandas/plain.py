@@ -1,7 +1,7 @@
-"""Frames of plain columns: what pyarrow and pandas' own metadata bring back. Also those that an earlier version of
-drumlin wrote, or that came as Arrow tables: they have no description of ours.
+"""Frames of plain columns, which pyarrow restores from pandas' own metadata. Also frames that an earlier version of
+Drumlin wrote, or that came as Arrow tables, since they have no description of ours.
 
-Frames of numbers alone are made from the core's arrays without pyarrow.
+Frames of only numbers are made from the core's arrays without pyarrow.
 """
 
 import json
@@ -19,20 +19,20 @@ from drumlin._pandas.description import DESCRIPTION_KEY, PANDAS_KEY, index_colum
 from drumlin._pandas.dtypes import MASKED, MOMENTS, NUMBERS
 from drumlin._values.numpy import check_times
 
-# What earlier versions wrote: names of columns of more than one type, and the first categories of each categorical
-# column, for reads that give no rows and so no dictionary.
+# What earlier versions wrote: names of columns with more than one type, and the first categories of each categorical
+# column, for reads that return no rows and so no dictionary.
 _NAMES_KEY = b"drumlin.pandas.names"
 _CATEGORIES_KEY = b"drumlin.pandas.categories"
-# Types that pyarrow gives back to columns, but not to an index.
+# Types that pyarrow restores for columns, but not for an index.
 _INDEX_TYPES = frozenset({"object", *MASKED.values()})
-#: dtypes that pyarrow gives back as they were, to columns.
+#: dtypes that pyarrow restores unchanged for columns.
 _PLAIN = (NUMBERS | MOMENTS) - {"float16"}
-#: And to an index.
+#: dtypes that it also restores for an index.
 _PLAIN_INDEX = _PLAIN - {"bool"}
 
 
 def is_plain(frame: pd.DataFrame) -> bool:
-    """Whether pyarrow brings back ``frame`` by pandas' metadata alone."""
+    """Whether pyarrow restores ``frame`` from pandas' metadata alone."""
     labels, index = frame.columns, frame.index
     if type(labels) is not pd.Index or labels.inferred_type != "string" or not labels.is_unique:
         return False
@@ -42,7 +42,7 @@ def is_plain(frame: pd.DataFrame) -> bool:
         return False
     if index.name is not None and (index.name in labels or "\0" in index.name):
         return False
-    # pyarrow takes such a name for none.
+    # pyarrow takes such a name as no name.
     if index.name is not None and index.name.startswith("__index_level_"):
         return False
     if not all(str(dtype) in _PLAIN for dtype in set(frame.dtypes)) or not frame.flags.allows_duplicate_labels:
@@ -53,7 +53,7 @@ def is_plain(frame: pd.DataFrame) -> bool:
     return bool(pd.Index(names[:1]).dtype == labels.dtype)
 
 
-#: Types of NumPy that hold all values of Arrow's.
+#: NumPy types that can represent all values of Arrow types.
 _KINDS = {
     "Boolean": "bool",
     **{f"{sign}nt{bits}": f"{sign}nt{bits}".lower() for sign in ("I", "UI") for bits in (8, 16, 32, 64)},
@@ -65,18 +65,18 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """How a frame is made of columns that are numbers and nothing else."""
+    """How to make a frame from columns of only numbers."""
 
     #: The names of all columns except the index.
     columns: pd.Index
-    #: Where the index is among the columns, and its name.
+    #: The position of the index among the columns, and its name.
     index: tuple[int, str | None] | None
     #: The RangeIndex that the rows were written with.
     range: range | None
 
 
 def _plain(names: tuple[str, ...], types: tuple[str, ...], written: bytes | None) -> Plain | None:
-    """``types`` are Arrow's, ``written`` is pandas' metadata."""
+    """``types`` are Arrow types, ``written`` is pandas' metadata."""
     kinds = [_KINDS.get(kind) for kind in types]
     if None in kinds:
         return None
@@ -108,20 +108,21 @@ _plain_remembered = lru_cache(maxsize=256)(_plain)
 
 
 def plain(schema: Any) -> Plain | None:
-    """How frames are made of columns with ``schema``, if they may be all plain numbers."""
+    """How to make a frame from columns with ``schema``, if they may be all plain numbers."""
     metadata = schema.metadata
     if not metadata.keys().isdisjoint((DESCRIPTION_KEY, _NAMES_KEY, _CATEGORIES_KEY)):
         return None
     try:
         how = _plain_remembered(tuple(schema.names), tuple(schema.types), metadata.get(PANDAS_KEY))
     except (KeyError, TypeError, ValueError):
-        # It was not pandas who wrote this.
+        # pandas did not write this.
         return None
     return how if how is not None and len(how.columns) > 0 else None
 
 
 def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: bool) -> pd.DataFrame:
-    """The frame of columns in ``groups``: an array with a row for each, their type, and which they are."""
+    """The frame of the columns in ``groups``: each has an array with one row for each column, their type, and the
+    columns' positions."""
     arrays: dict[int, np.ndarray[Any, Any]] = {}
     for array, kind, places in groups:
         typed = array.view(kind) if kind.startswith("datetime64") else array
@@ -137,7 +138,7 @@ def from_numpy(groups: list[tuple[Any, str, list[int]]], how: Plain, *, whole: b
     if len(groups) == 1 and how.index is None:
         return pd.DataFrame(typed.T, index=index, columns=how.columns.copy(), copy=False)
     frame = pd.DataFrame({place: arrays[place] for place in sorted(arrays)}, index=index, copy=False)
-    # Each has its own: names can be set on it.
+    # Each frame gets its own copy of the labels, since names can be set on it.
     frame.columns = how.columns.copy()
     return frame
 
@@ -146,7 +147,7 @@ _THREADS_FROM_BYTES = 4 << 20
 
 
 def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.DataFrame:
-    """The frame that pyarrow makes of ``table``, its types restored unless ``options`` for pyarrow are given."""
+    """The frame that pyarrow makes from ``table``, with its types restored unless ``options`` for pyarrow are given."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     written = range_index(metadata)
     if written is not None and not (whole and len(written) == table.num_rows):
@@ -163,7 +164,7 @@ def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
         for name, column in zip(table.column_names, table.columns, strict=True):
             if pa.types.is_time64(column.type):
                 check_times(column, f"column {name!r}")
-    # Handing a small table to threads takes longer than converting it.
+    # For a small table, passing it to threads takes longer than converting it.
     threads = {"use_threads": False} if table.nbytes < _THREADS_FROM_BYTES else {}
     frame = table.to_pandas(**{**threads, **options})
     if not options:
@@ -175,7 +176,7 @@ def from_table(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
 
 
 def _without_nested_views(table: pa.Table) -> pa.Table:
-    """Texts and bytes within lists with offsets in the place of views, as Polars writes them, of which pyarrow makes no
+    """Strings and bytes in lists as offsets instead of views: Polars writes views, but pyarrow cannot convert them to
     objects."""
     fields = [field.with_type(_without_views(field.type)) if field.type.num_fields else field for field in table.schema]
     plain = pa.schema(fields, table.schema.metadata)
@@ -214,7 +215,8 @@ def _with_categories(table: pa.Table, categories: dict[str, list[Any]]) -> pa.Ta
 
 
 def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, bytes]) -> None:
-    """Python objects that pyarrow gives a type of their own, and integers that it makes floats beside nulls."""
+    """Restores Python objects to which pyarrow gives a type of their own, and integers that it makes floats because of
+    nulls."""
     written = json.loads(metadata.get(PANDAS_KEY, b'{"columns": []}'))["columns"]
     types = {column["field_name"]: column["numpy_type"] for column in written}
     index = index_columns(metadata)
@@ -234,12 +236,12 @@ def _restore_types(frame: pd.DataFrame, table: pa.Table, metadata: dict[bytes, b
 
 
 def _rounded(column: Any) -> bool:
-    """Whether pyarrow rounds integers of a column: within others, it makes all of them floats if one is null."""
+    """Whether pyarrow rounds integers of a column: if nested and one is null, it makes all of them floats."""
     return pa.types.is_nested(column.type) and any(map(_beyond_floats, _parts(column)))
 
 
 def _parts(column: Any) -> Iterator[Any]:
-    """The values within a column of structs, lists or maps, down to those that have none within."""
+    """The values nested in a column of structs, lists or maps, down to values that nest no others."""
     kind = column.type
     if pa.types.is_struct(kind):
         within = [pc.struct_field(column, at) for at in range(kind.num_fields)]
@@ -258,7 +260,7 @@ def _parts(column: Any) -> Iterator[Any]:
 
 
 def _beyond_floats(values: Any) -> bool:
-    """Whether some are null, and others integers that a float does not hold."""
+    """Whether some values are null, and others are integers that a float cannot represent."""
     if not values.null_count or not (pa.types.is_int64(values.type) or pa.types.is_uint64(values.type)):
         return False
     ends = pc.min_max(values).as_py()
@@ -266,13 +268,14 @@ def _beyond_floats(values: Any) -> bool:
 
 
 def _masked(column: pa.ChunkedArray, written: str | None, dtype: str) -> Any:
-    """``column`` with a mask for its nulls, if pyarrow made it floats that do not say its integers, or objects."""
+    """``column`` with a mask for its nulls, if pyarrow made it floats that cannot represent its integers, or
+    objects."""
     if dtype not in ("float64", "object") or not column.null_count:
         return None
     kind = str(column.type)
     if written != kind and not (pa.types.is_int64(column.type) or pa.types.is_uint64(column.type)):
         return None
-    # If it was not pandas who wrote it: as pyarrow makes it, if doubles hold its values.
+    # If pandas did not write it: as pyarrow makes it, if doubles can represent its values.
     by_pyarrow = written != kind and not _beyond_floats(column)
     if by_pyarrow or kind not in MASKED or kind.startswith("float"):
         return None

@@ -1,4 +1,4 @@
-"""The pandas frame that an Arrow table was."""
+"""The pandas frame that an Arrow table was made from."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ from drumlin._pandas.plain import from_table
 from drumlin._pandas.scalars import scalar_from_json
 
 _THREADS_FROM_BYTES = 4 << 20
-#: Beyond as many columns, a frame of separate arrays is slow to work with.
+#: With more columns than this, a frame of separate arrays is slow to work with.
 _SEPARATE_MAX = 100
 
 
 def from_arrow(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.DataFrame:
-    """The frame that ``table`` was; ``whole`` says that it has just the rows that one write wrote."""
+    """The frame that ``table`` was made from; ``whole`` says that it has exactly the rows of one write."""
     metadata: dict[bytes, bytes] = table.schema.metadata or {}
     made = None if options or DESCRIPTION_KEY not in metadata else description(metadata[DESCRIPTION_KEY])
     if made is None or _fields(made).isdisjoint(table.schema.names):
@@ -28,7 +28,7 @@ def from_arrow(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
     index = _index(table, made, whole)
     held = {} if isinstance(made["index"], dict) else {level["field"] for level in made["index"]}
     names = [name for name in table.schema.names if name not in held]
-    # Columns that came later are as pyarrow has them.
+    # Columns that were added later are converted by pyarrow.
     described = made["columns"]
     numbers = [name for name in names if name not in described or _is_number(table[name], described[name])]
     frame = _numbers(table.select(numbers))
@@ -50,7 +50,7 @@ def from_arrow(table: pa.Table, *, whole: bool, options: dict[str, Any]) -> pd.D
 
 def _series(column: pa.ChunkedArray, made: Any, index: Any) -> Any:
     array = decode(column, made)
-    # Of bare objects pandas makes other types.
+    # pandas would infer other types for bare objects.
     return pd.Series(array, index=index, dtype=object) if array.dtype == np.dtype(object) else array
 
 
@@ -60,7 +60,7 @@ def _fields(made: Any) -> set[str]:
 
 
 def _is_number(column: Any, made: Any) -> bool:
-    """Whether pyarrow makes of the column what it was, together with others."""
+    """Whether pyarrow restores the column, together with others."""
     return (
         made in MOMENTS or (made in NUMBERS and (made.startswith("float") or not column.null_count))
         if isinstance(made, str)
@@ -69,7 +69,7 @@ def _is_number(column: Any, made: Any) -> bool:
 
 
 def _numbers(table: pa.Table) -> pd.DataFrame:
-    # Handing a small table to threads takes longer than converting it.
+    # For a small table, passing it to threads takes longer than converting it.
     threads = table.nbytes >= _THREADS_FROM_BYTES
     frame: pd.DataFrame = table.replace_schema_metadata(None).to_pandas(use_threads=threads)
     return frame
@@ -82,7 +82,7 @@ def _index(table: pa.Table, made: Any, whole: bool) -> Any:
         if not (whole and len(written) == table.num_rows):
             written = range(table.num_rows)
         return pd.RangeIndex(written, name=scalar_from_json(index["name"]))
-    # A look-up's keys come without the rest.
+    # The keys of a look-up come without the other columns.
     index = [level for level in index if level["field"] in table.schema.names]
     if not index:
         return pd.RangeIndex(table.num_rows)
@@ -91,7 +91,7 @@ def _index(table: pa.Table, made: Any, whole: bool) -> Any:
     names = [scalar_from_json(level["name"]) for level in index]
     if made["multi"] and (len(levels) > 1 or len(made["index"]) == 1):
         return pd.MultiIndex.from_arrays(levels, names=names)
-    # A name that is a tuple is not several names.
+    # A name that is a tuple is one name, not several.
     levels[0].name = names[0]
     return levels[0]
 

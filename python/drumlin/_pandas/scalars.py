@@ -1,4 +1,4 @@
-"""One value as JSON: labels of columns, and names of an index and its levels. The type comes back too."""
+"""One value as JSON: labels of columns, and names of an index and its levels. Its type is restored too."""
 
 import datetime as dt
 import decimal
@@ -14,7 +14,7 @@ from drumlin._values.evidence import shown, type_name
 
 
 def scalar_to_json(value: Any, what: str) -> Any:
-    """``value`` as JSON; ``what`` is what messages call it. NumPy's numbers become Python's, which are equal."""
+    """``value`` as JSON; ``what`` is its name in messages. NumPy numbers become Python numbers, which are equal."""
     match value:
         case None | bool():
             return value

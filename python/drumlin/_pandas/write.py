@@ -30,9 +30,10 @@ from drumlin._values.names import check_arrow_names, check_name, field_name
 def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     """The rows of ``frame``; its index as columns, unless it is a RangeIndex.
 
-    :class:`drumlin.InvalidArgument` names what would not come back as it is; by ``fit`` that may be stored as pyarrow
-    converts it instead, if it can. In a table with sort columns, a RangeIndex that does not count from 0 becomes a
-    column, too; and if rows are added to a table that has a column for it. In one with a key it is dropped.
+    Raises :class:`drumlin.InvalidArgument` for what would not come back unchanged; if ``fit`` allows it, that is stored
+    as pyarrow converts it instead, if it can. In a table with sort columns, a RangeIndex that does not count from 0
+    also becomes a column, and so does one that is added to a table that has a column for it. In a table with a key, it
+    is dropped.
     """
     schema = None if fit.onto is None else fit.onto()
     ranged = frame.index if isinstance(frame.index, pd.RangeIndex) else None
@@ -97,7 +98,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
 
 
 def _order(index: pd.RangeIndex, fit: Fit) -> Order:
-    """What takes the order from the rows of ``index``, if it does not count from 0."""
+    """What reorders the rows of ``index``, if it does not count from 0."""
     return None if fit.ordered is None or index.equals(pd.RangeIndex(len(index))) else fit.ordered()
 
 
@@ -113,13 +114,13 @@ def _has_column(schema: Schema | None, index: pd.RangeIndex, frame: pd.DataFrame
 
 
 def _column_of(index: pd.RangeIndex, frame: pd.DataFrame) -> str:
-    """What the column is called that ``index`` becomes, if it becomes one."""
+    """The name of the column that ``index`` would become."""
     return _level_name(index.name, 0, list(map(field_name, frame.columns)))
 
 
 def _check_meaning(schema: Schema | None, columns: dict[str, Any], added: pa.Schema | None = None) -> None:
-    """That periods and intervals are added to those of the same dtype: Arrow's types do not tell them apart. ``added``
-    has the Arrow types of ``columns``, if any may be such."""
+    """Checks that periods and intervals are added to those of the same dtype, since Arrow types do not distinguish
+    them. ``added`` has the Arrow types of ``columns``, if any of them may be affected."""
     if schema is None:
         return
     written = schema.metadata.get(DESCRIPTION_KEY)
@@ -128,7 +129,8 @@ def _check_meaning(schema: Schema | None, columns: dict[str, Any], added: pa.Sch
         wanted = there.get(field)
         if column == wanted or not (wanted is not None or (has_meaning(column) and field in schema.names)):
             continue
-        # A table that has no description, such as that of an earlier version, names the dtype in its Arrow type.
+        # A table without a description, for example one of an earlier version, has the name of the dtype in its Arrow
+        # type.
         if written is None and added is not None and pa.schema(schema).field(field).type == added.field(field).type:
             continue
         came, has = _dtype_name(column), _dtype_name(wanted)
@@ -166,7 +168,7 @@ def _check_text(name: str, what: str) -> None:
 
 
 def _level_name(name: Any, at: int, taken: list[str]) -> str:
-    """The name of the column that holds a level of the index, as pyarrow makes it."""
+    """The name that pyarrow gives the column for a level of the index."""
     if name is not None and field_name(name) not in taken:
         _check_text(field_name(name), f"the name {shown(name)} of the index")
         return field_name(name)
@@ -185,7 +187,7 @@ def _name_to_json(name: Any, coerce: bool) -> Any:
 
 
 def _attrs(attrs: Any, coerce: bool) -> Any:
-    """``attrs``, which must come back from JSON as they are."""
+    """``attrs``, which must come back from JSON unchanged."""
     try:
         return json.loads(to_json(attrs, "attrs"))
     except InvalidArgument as error:

@@ -1,4 +1,5 @@
-"""Time zones as JSON. Arrow keeps a zone's name; pandas compares the objects: ``ZoneInfo`` and pytz zones differ."""
+"""Time zones as JSON. Arrow keeps a zone's name, but pandas compares the objects: ``ZoneInfo`` and pytz zones
+differ."""
 
 import datetime as dt
 import zoneinfo
@@ -44,7 +45,7 @@ def _to_json(zone: dt.tzinfo) -> Any:
 
 
 def zone_from_json(made: Any) -> dt.tzinfo | None:
-    """The zone that ``made`` describes. Without pytz or dateutil, the zone of ``zoneinfo`` with that name."""
+    """The zone that ``made`` describes. Without pytz or dateutil, the ``zoneinfo`` zone with that name."""
     if made is None:
         return None
     [(kind, value)] = made.items()
@@ -74,7 +75,7 @@ def _same(zone: dt.tzinfo, back: dt.tzinfo | None) -> bool:
 
 
 def arrow_zone(zone: dt.tzinfo | None) -> str | None:
-    """The name that Arrow knows ``zone`` by; UTC, in which the values are, if it has none."""
+    """The name of ``zone`` in Arrow; UTC if it has none, since the values are in UTC."""
     if zone is None:
         return None
     try:

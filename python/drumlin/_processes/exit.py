@@ -1,5 +1,5 @@
-"""The end of the process. A thread that asks for the interpreter after that has ended aborts the process, so callbacks
-of triggers that are under way end first, and no more are called."""
+"""The end of the process. A thread that asks for the interpreter after it has shut down aborts the process, so running
+callbacks of triggers finish first, and no more are called."""
 
 import atexit
 import contextlib
@@ -10,7 +10,7 @@ from typing import Any
 
 from drumlin import _drumlin
 
-#: Callbacks that take longer are not waited for, in seconds.
+#: How long to wait for a running callback, in seconds.
 _PATIENCE = 5.0
 
 _changed = threading.Condition()
@@ -20,7 +20,8 @@ _stores: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 class Watched:
-    """A trigger's callback that is waited for when the process ends. It shows, and compares, as the callback."""
+    """A trigger's callback that is waited for when the process ends. It has the repr, equality and hash of the
+    callback."""
 
     __slots__ = ("_callback",)
 
@@ -49,7 +50,7 @@ class Watched:
 
 
 def watched(callback: Callable[[_drumlin.Event], object], store: Any) -> Watched:
-    """``callback``, a trigger's in ``store``, as one that is waited for."""
+    """``callback``, of a trigger in ``store``, wrapped so that it is waited for when the process ends."""
     _stores.add(store)
     return Watched(callback)
 
@@ -62,5 +63,5 @@ def _end() -> None:
     with _changed:
         ended = _changed.wait_for(lambda: not _running, _PATIENCE)
     if ended and _called:
-        # The thread has left the callback and is about to leave the interpreter.
+        # The thread has left the callback and is about to release the interpreter.
         threading.Event().wait(0.02)

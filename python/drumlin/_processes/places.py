@@ -1,7 +1,7 @@
-"""Where stores are: what is pickled of a store, a table or a data set, and what finds the store again.
+"""Where stores are: what is pickled of a store, a table or a data set, and how the store is found again.
 
-An address has no secrets. In the process that has the store open it leads to that very store; in another, that process
-opens it, once.
+An address has no secrets. In a process that has the store open, it leads to that same store; any other process opens
+the store, once.
 """
 
 import itertools
@@ -13,32 +13,32 @@ from typing import Any, NamedTuple, Self
 from drumlin import _drumlin
 from drumlin._errors import Closed, InvalidArgument, Locked
 
-#: Settings that are not for others to repeat.
+#: Settings that other processes must not repeat.
 _ONCE = {"accept_loss": False}
 
 
 class Address(NamedTuple):
-    """How another process opens a store; one in memory has a process and a number in the place of settings."""
+    """How another process opens a store; for a store in memory, a process and a number instead of settings."""
 
     uri: str
-    #: ``"read"`` or ``"write"``: what was to be made is there.
+    #: ``"read"`` or ``"write"``; never ``"create"``, since the store exists.
     mode: str
     settings: dict[str, Any]
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """By which a store that is open is found in this process."""
+        """The key by which an open store is found in this process."""
         number = self.settings.get("number") if _in_memory(self.uri) else None
         return (os.getpid(), self.uri, self.mode, number)
 
 
-#: Of stores in memory, which nothing else tells apart.
+#: Numbers of stores in memory, which have nothing else to tell them apart.
 _numbers = itertools.count()
 #: The addresses of the stores that this process has open.
 _addresses: "weakref.WeakKeyDictionary[_drumlin.Store, Address]" = weakref.WeakKeyDictionary()
-#: The same stores by place; the newest of a place.
+#: The same stores by place; for each place, the newest.
 _open: "weakref.WeakValueDictionary[tuple[Any, ...], _drumlin.Store]" = weakref.WeakValueDictionary()
-#: Those that were opened for what was unpickled, and that keep nobody out: kept open for what comes next.
+#: Stores that were opened for unpickled objects and that lock no one out; they are kept open for later ones.
 _kept: dict[tuple[Any, ...], "_drumlin.Store"] = {}
 
 
@@ -47,7 +47,7 @@ def _in_memory(uri: str) -> bool:
 
 
 def _absolute(uri: str) -> str:
-    """The address of a folder, wherever another process works."""
+    """The address of a folder, independent of the working directory."""
     scheme, found, path = uri.partition("://")
     if not found:
         return os.path.abspath(uri)
@@ -55,7 +55,7 @@ def _absolute(uri: str) -> str:
 
 
 def remember(core: "_drumlin.Store", mode: str, settings: Mapping[str, Any]) -> None:
-    """Notes a store that was opened, so that it can be pickled, and found by what is unpickled here."""
+    """Remembers an open store, so that it can be pickled, and found by objects that are unpickled here."""
     kept = {name: value for name, value in settings.items() if name != "storage_options"}
     kept = {**kept, **_ONCE, "storage_options": core.storage_options()}
     if _in_memory(core.uri):
@@ -66,7 +66,7 @@ def remember(core: "_drumlin.Store", mode: str, settings: Mapping[str, Any]) -> 
 
 
 def address_of(core: "_drumlin.Store") -> Address:
-    """What is pickled of a store."""
+    """The address that is pickled for a store."""
     address = _addresses[core]
     if "@" in address.uri.partition("://")[2].partition("/")[0]:
         raise InvalidArgument(
@@ -77,7 +77,7 @@ def address_of(core: "_drumlin.Store") -> Address:
 
 
 def find(address: Address) -> "_drumlin.Store":
-    """The store at an address: the one that this process has open, else opened now."""
+    """The store at an address: the one that this process has open, or else opened now."""
     here = _open.get(address.place)
     if here is not None and not _is_closed(here):
         return here
@@ -101,12 +101,12 @@ def _opened(address: Address) -> "tuple[_drumlin.Store, str]":
     try:
         return _drumlin.open(address.uri, address.mode, address.settings), address.mode
     except Locked:
-        # The process that it comes from, or another, writes this folder; here it is read.
+        # The process that pickled it, or another, writes this folder, so it is opened read-only here.
         return _drumlin.open(address.uri, "read", address.settings), "read"
 
 
 def to_read(address: Address) -> "_drumlin.Store":
-    """The store at an address, which need not be open for writing."""
+    """The store at an address, not necessarily opened for writing."""
     if _in_memory(address.uri) or address.mode == "read":
         return find(address)
     here = _open.get(address.place)
@@ -122,12 +122,12 @@ def _is_closed(core: "_drumlin.Store") -> bool:
 
 
 class Addressed:
-    """What is pickled as the address of its store and its place there. A copy of it is the same object."""
+    """An object that is pickled as the address of its store and its place there. A copy of it is the same object."""
 
     __slots__ = ()
 
     def _reduced(self) -> Any:
-        """The function that makes it again, and its arguments."""
+        """The function that makes the object again, and its arguments."""
         raise NotImplementedError
 
     def __copy__(self) -> Self:

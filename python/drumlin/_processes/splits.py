@@ -1,4 +1,4 @@
-"""Parts of a data set, to be read by other processes."""
+"""Parts of a data set for other processes to read."""
 
 import contextlib
 import datetime as dt
@@ -26,10 +26,10 @@ __all__ = ["Split", "Splits"]
 
 
 class Split:
-    """Part of a data set; made by :meth:`Dataset.splits <drumlin.Dataset.splits>`. It can be pickled, to some 200
-    bytes, and read by any process that reaches the store's folder or bucket: neither log nor catalog is read for it.
-    A bucket's credentials come from the environment of the process that reads, or from ``storage_options``; what is
-    pickled has none.
+    """Part of a data set; made by :meth:`Dataset.splits <drumlin.Dataset.splits>`. It can be pickled, to about 200
+    bytes, and read by any process that can reach the store's folder or bucket, without the log and the catalog. A
+    bucket's credentials come from the environment of the reading process or from ``storage_options``; the pickle has
+    none.
 
     >>> import drumlin, pickle, tempfile
     >>> store = drumlin.open(tempfile.mkdtemp() + "/store")
@@ -41,7 +41,7 @@ class Split:
 
     __slots__ = ("_core", "_near", "_options", "_process")
 
-    #: The reader of the store that made it, in that process.
+    #: The reader of the store that made it, in the same process.
     _near: "_drumlin.SplitReader | None"
 
     def __init__(self, encoded: bytes, storage_options: Mapping[str, str] | None = None) -> None:
@@ -50,12 +50,12 @@ class Split:
 
     @property
     def rows(self) -> int | None:
-        """The number of its rows; None if it is not known before they are read."""
+        """The number of rows; None if it is not known before they are read."""
         return self._core.rows
 
     @property
     def bytes(self) -> int:
-        """The encoded bytes of its row groups."""
+        """The encoded bytes of the split's row groups."""
         return self._core.bytes
 
     def to_arrow(
@@ -65,7 +65,7 @@ class Split:
         where: str | Expr | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> "_pa.Table":
-        """Its rows as a pyarrow Table, or just some of its columns, and the rows for which ``where`` is true."""
+        """The rows for which ``where`` is true (default: all) as a pyarrow Table, with ``columns`` (default: all)."""
         pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
         return pyarrow.table(self._collect(columns, where, storage_options))
 
@@ -76,7 +76,7 @@ class Split:
         where: str | Expr | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> "_pd.DataFrame":
-        """Its rows as a pandas DataFrame; an index of the tables comes back as the index."""
+        """The rows as a pandas DataFrame; an index of the tables becomes the index."""
         need("pandas", "to_pandas()", "pandas")
         from drumlin import _pandas
 
@@ -90,7 +90,7 @@ class Split:
         where: str | Expr | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> "_pl.DataFrame":
-        """Its rows as a Polars DataFrame."""
+        """The rows as a Polars DataFrame."""
         return polars_frame(self._collect(columns, where, storage_options))
 
     def batches(
@@ -100,7 +100,7 @@ class Split:
         where: str | Expr | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Iterator[Any]:
-        """Its batches, read as they are asked for: pyarrow RecordBatches, or without pyarrow objects with
+        """The batches, each read when it is asked for: pyarrow RecordBatches, or without pyarrow, objects with
         ``__arrow_c_array__``."""
         stream = self._reader(storage_options).stream(self._core, column_names(columns), filter_text(where))
         return map(need("pyarrow", "", "").record_batch, stream) if have("pyarrow") else iter(stream)
@@ -130,14 +130,14 @@ class Split:
 
 
 class Splits(Sequence[Split]):
-    """Parts of a data set, which one after the other are its rows. They hold a lease: what they show stays, whatever
-    others do to the store, until :meth:`close`, the end of a ``with`` block, or the end of this object. While it lives,
-    a thread renews the lease; once its process has been dead for the lease's life, readers get
+    """Parts of a data set; in order, they are its rows. They hold a lease: what they show stays readable, whatever
+    other processes do to the store, until :meth:`close`, the end of a ``with`` block, or the end of this object. Until
+    then, a thread renews the lease. If the process dies, the lease ends after its life, and readers get
     :class:`SnapshotExpired`."""
 
     def __init__(self, splits: list[Split], lease: "_drumlin.Lease", schema: Any) -> None:
         self._splits = splits
-        #: The schema of every split.
+        #: The schema of all splits.
         self.schema = schema
         self._beats = Beats(lease.beat, lease.end, lease.life_micros)
         self._end = weakref.finalize(self, self._beats.end)
@@ -169,7 +169,7 @@ class Splits(Sequence[Split]):
 
 
 class Beats:
-    """Renews a hold every third of its life, on a thread of its own, until it is ended."""
+    """Renews a hold every third of its life, on a separate thread, until it is ended."""
 
     def __init__(self, beat: Callable[[], object], end: Callable[[], object] | None, life_micros: int) -> None:
         self._end, self._over = end, threading.Event()
@@ -180,9 +180,9 @@ class Beats:
         ).start()
 
     def end(self) -> None:
-        """Stops; ends the hold."""
+        """Stops the renewals and ends the hold."""
         self._over.set()
-        # A forked process has a copy, and what it copied is not its own. A hold that cannot be ended ends by itself.
+        # A forked process has a copy, which must not end the hold. If ending the hold fails, it expires.
         if self._end is not None and os.getpid() == self._process:
             with contextlib.suppress(Error):
                 self._end()
@@ -195,16 +195,16 @@ def _beat(beat: Callable[[], object], over: threading.Event, seconds: float) -> 
         except SnapshotExpired:
             return
         except Error:
-            # It is tried again; if that fails for the whole life of the hold, the hold has ended.
+            # It is tried again. If it fails for the whole life of the hold, the hold expires.
             continue
 
 
-#: What this process has opened, by class and place.
+#: The readers and writers that this process has opened, by class and place.
 _opened: dict[tuple[Any, ...], Any] = {}
 
 
 def of_place(kind: Any, uri: str, options: Mapping[str, str]) -> Any:
-    """A reader or writer of this process for a place: opened once, since opening it starts threads."""
+    """This process's reader or writer for a place; opened once, since opening it starts threads."""
     place = (os.getpid(), kind, uri, tuple(sorted(options.items())))
     if place not in _opened:
         _opened[place] = kind(uri, storage_settings(options))
@@ -212,7 +212,7 @@ def of_place(kind: Any, uri: str, options: Mapping[str, str]) -> Any:
 
 
 def life_micros(life: dt.timedelta | None) -> int | None:
-    """How long a hold lives without being renewed, in microseconds."""
+    """How long a hold lives without being renewed, in microseconds; None for the default."""
     span = optional_micros(life, "life")
     if span is not None and span < 1_000_000:
         raise InvalidArgument(f"life={life} is too short; expected a second or more")
@@ -222,7 +222,7 @@ def life_micros(life: dt.timedelta | None) -> int | None:
 def splits_of(
     dataset: Scanned, schema: Any, split_bytes: int | None, at_least: int | None, life: dt.timedelta | None
 ) -> Splits:
-    """The parts of a data set, which is shown with ``schema``."""
+    """The parts of a data set, with the schema ``schema``."""
     span = life_micros(life)
     found, lease = dataset._core.splits(
         dataset._columns, dataset._filters, dataset._limit, split_bytes or 128 << 20, at_least or 1, span or 600_000_000

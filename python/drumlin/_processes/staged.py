@@ -19,7 +19,7 @@ _MODES = ("append", "overwrite", "upsert")
 
 
 class Token:
-    """Rows that are on storage and part of no table yet; made by :meth:`Ticket.stage` and :meth:`Store.stage
+    """Rows that are on storage but in no table yet; made by :meth:`Ticket.stage` and :meth:`Store.stage
     <drumlin.Store.stage>`. It can be pickled."""
 
     __slots__ = ("_core",)
@@ -29,22 +29,22 @@ class Token:
 
     @property
     def path(self) -> str:
-        """The path of its table."""
+        """The path of the table."""
         return self._core.path
 
     @property
     def rows(self) -> int:
-        """The number of its rows."""
+        """The number of rows."""
         return self._core.rows
 
     @property
     def bytes(self) -> int:
-        """The bytes of its blocks."""
+        """The size of its blocks in bytes."""
         return self._core.bytes
 
     @property
     def part(self) -> tuple[int, int] | None:
-        """Where its rows come among those of the job: by task, then by part."""
+        """The position of its rows among those of the job: by task, then by part."""
         return self._core.part
 
     def __repr__(self) -> str:
@@ -61,12 +61,12 @@ class Token:
 
 
 class Ticket:
-    """What the workers of a job need to stage rows for its tables; made by :meth:`Store.ticket
-    <drumlin.Store.ticket>`. It can be pickled, and has no secrets: a bucket's credentials come from the environment
-    of the worker, or from ``storage_options``.
+    """What the workers of a job need to stage rows for its tables; made by :meth:`Store.ticket <drumlin.Store.ticket>`.
+    It can be pickled, and has no secrets: a bucket's credentials come from the environment of the worker or from
+    ``storage_options``.
 
-    In the process that made it, a thread renews the job until it is committed, aborted, or the ticket ends; used as a
-    context manager, what was not committed is aborted.
+    In the process that made it, a thread renews the job until it is committed or aborted, or the ticket is garbage
+    collected. The end of a ``with`` block aborts a job that was not committed.
     """
 
     __slots__ = ("__weakref__", "_beats", "_core", "_options", "_process", "_store")
@@ -87,7 +87,7 @@ class Ticket:
 
     @property
     def paths(self) -> list[str]:
-        """The tables of the job."""
+        """The paths of the job's tables."""
         return self._core.paths
 
     def stage(
@@ -99,10 +99,11 @@ class Ticket:
         storage_options: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> Token:
-        """Writes rows for the table at ``path``, converted to the schema that the job began with, on any process that
-        reaches the store's folder or bucket; neither log nor catalog is read. They are part of nothing before their
-        token is committed. ``part`` (task, part) says where they come among the rows of the job; if none of its tokens
-        has one, the order in which they are committed does. An attempt that fails deletes what it wrote."""
+        """Writes rows for the table at ``path``, converted to the schema that the job began with. This works in any
+        process that can reach the store's folder or bucket; the log and the catalog are not read. The rows are part of
+        no table until their token is committed. ``part`` (task, part) is their position among the rows of the job; if
+        no token of the job has one, their position is the order in which the tokens are committed. An attempt that
+        fails deletes what it wrote."""
         if self._store is not None and not storage_options and self._process == os.getpid():
             stage = _drumlin.Stage.of(self._store)
         else:
@@ -124,7 +125,8 @@ class Ticket:
     ) -> None:
         store, self._store = self._store, None
         self._stop()
-        # After a commit there is nothing to end. An error on its way says more than that the job could not be ended.
+        # After a commit there is nothing to end. If an exception leaves the block, it matters more than a failure to
+        # end the job.
         if store is not None:
             with contextlib.suppress(Error) if error is not None else contextlib.nullcontext():
                 self._core.abort(store)
@@ -133,7 +135,7 @@ class Ticket:
         self._stop()
 
     def _done(self) -> None:
-        """It was committed: leaving its block ends nothing."""
+        """Called after the commit: the end of the block then aborts nothing."""
         self._store = None
         self._stop()
 
@@ -145,14 +147,14 @@ class Ticket:
 
 
 def token_of(core: "_drumlin.Token") -> Token:
-    """A token of the core."""
+    """A token with the core's token."""
     token = Token.__new__(Token)
     token._core = core
     return token
 
 
 def tokens_argument(tokens: Any, name: str = "tokens") -> list[Token]:
-    """Tokens."""
+    """A list of tokens."""
     if isinstance(tokens, (Token, str, bytes)) or not isinstance(tokens, Iterable):
         raise TypeError(f"{name} must be a list of tokens, not {a_type(tokens)}")
     given = list(tokens)
@@ -163,14 +165,14 @@ def tokens_argument(tokens: Any, name: str = "tokens") -> list[Token]:
 
 
 def ticket_argument(ticket: Any) -> Ticket | None:
-    """A ticket, if one is given."""
+    """A ticket, or None."""
     if ticket is not None and not isinstance(ticket, Ticket):
         raise TypeError(f"ticket must be a ticket from Store.ticket(), not {a_type(ticket)}")
     return ticket
 
 
 def part_argument(part: Any) -> tuple[int, int] | None:
-    """Where rows come among those of a job."""
+    """The position of rows among those of a job, or None."""
     if part is None:
         return None
     if not isinstance(part, tuple) or len(part) != 2:
@@ -184,7 +186,7 @@ def part_argument(part: Any) -> tuple[int, int] | None:
 def job_settings(
     mode: Any, job: Any = None, sort: Iterable[str] = (), life: Any = None, work: Any = None
 ) -> dict[str, Any]:
-    """How a job is staged, as the core takes it."""
+    """The settings of a job, in the core's form."""
     if mode not in _MODES:
         raise InvalidArgument(f"mode {mode!r} is not known; expected one of {', '.join(map(repr, _MODES))}")
     if job is not None and not isinstance(job, str):
@@ -199,7 +201,7 @@ def job_settings(
 
 
 def open_ticket(store: "_drumlin.Store", tables: list[tuple[str, Any]], settings: dict[str, Any]) -> Ticket:
-    """A new job, renewed by this process."""
+    """A new job, which this process renews."""
     ticket = Ticket.__new__(Ticket)
     ticket._core = core = _drumlin.Ticket.open(store, tables, settings)
     ticket._options, ticket._store, ticket._process = store.storage_options(), store, os.getpid()
@@ -208,7 +210,7 @@ def open_ticket(store: "_drumlin.Store", tables: list[tuple[str, Any]], settings
 
 
 def expected_versions(expected: Any, tokens: list[Token], ticket: Ticket | None) -> dict[str, int]:
-    """Which version each table must be at: given for each, or for the only one."""
+    """The version that each table must be at; a single number is for the only table."""
     if expected is None:
         return {}
     if isinstance(expected, Mapping):

@@ -1,5 +1,5 @@
-"""What calls give that reads rows when it is asked to: results, look-ups, differences, groups; and metrics.
+"""What calls return that reads rows on demand: results, look-ups, diffs and groups; and metrics.
 
-Reports and plans are plain values of the core (``_drumlin/reports.pyi`` and its neighbours). What changes a store is
-in ``_nouns``.
+Reports and plans are plain values of the core (``_drumlin/reports.pyi`` and the files next to it). What changes a store
+is in ``_nouns``.
 """

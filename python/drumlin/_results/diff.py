@@ -1,4 +1,4 @@
-"""The rows in which versions of a table differ."""
+"""The rows in which two versions of a table differ."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ __all__ = ["Diff"]
 
 
 class Diff:
-    """The rows in which versions of a table differ; made by :meth:`Table.diff <drumlin.Table.diff>`. They are compared
-    when rows are asked for, again each time. Any library that takes Arrow streams reads it.
+    """The rows in which two versions of a table differ; made by :meth:`Table.diff <drumlin.Table.diff>`. They are
+    compared each time that rows are requested. Any library that takes Arrow streams can read it.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -34,14 +34,14 @@ class Diff:
 
     def __init__(self, table: "_drumlin.Table", asked: tuple[Any, Any, list[str] | None, bool]) -> None:
         self._table, self._asked = table, asked
-        # What is wrong shows now. This stream is handed out first: making it may give rows in memory a version, with
-        # which retention may let those go that are compared.
+        # Errors in the arguments are raised now. This stream is the first that is returned: making it may give rows in
+        # memory a version, after which retention may expire the versions that are compared.
         self._first: _drumlin.Stream | None = self._made()
 
     def to_arrow(self) -> "_pa.Table":
         """The rows as a pyarrow Table."""
         pyarrow, stream = need("pyarrow", "to_arrow()", "pyarrow"), self._stream()
-        # Drawn here, so that what fails is said by its own exception.
+        # Read here, so that an error is raised as its own exception.
         batches = [pyarrow.record_batch(batch) for batch in stream]
         return pyarrow.Table.from_batches(batches, schema=pyarrow.schema(stream.schema))
 
@@ -57,7 +57,7 @@ class Diff:
         return polars_frame(self._stream())
 
     def batches(self) -> Iterator[Any]:
-        """Its batches, read as they are asked for: pyarrow RecordBatches, or without pyarrow objects with
+        """The batches, each read when it is asked for: pyarrow RecordBatches, or without pyarrow, objects with
         ``__arrow_c_array__``."""
         stream = self._stream()
         return map(need("pyarrow", "", "").record_batch, stream) if have("pyarrow") else iter(stream)

@@ -1,4 +1,4 @@
-"""Groups of rows, and what is made of each."""
+"""Groups of rows, and aggregates of each group."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from drumlin._values.evidence import a_type
 
 __all__ = ["Groups"]
 
-#: Functions, and what they need beside a column.
+#: Functions, and what they need besides a column.
 _FUNCTIONS: dict[str, str | None] = {
     **dict.fromkeys(("count", "count_distinct", "sum", "mean", "min", "max", "first", "last")),
     **dict.fromkeys(("std", "var", "median", "any", "all")),
@@ -21,14 +21,14 @@ _FUNCTIONS: dict[str, str | None] = {
     "weighted_mean": "the column of weights",
 }
 
-#: Column of times, length, origin (microseconds, nanoseconds beyond that, of a zone), closed on the right, called by
-#: the end.
+#: The time column, length, origin (microseconds, the nanoseconds beyond them, whether it has a zone), whether buckets
+#: are closed on the right, whether they are labelled by their end.
 Buckets = tuple[str, str, tuple[int, int, bool] | None, bool, bool]
 
 
 class Groups:
     """Rows in groups; made by :meth:`Dataset.group_by <drumlin.Dataset.group_by>` and :meth:`Dataset.resample
-    <drumlin.Dataset.resample>`. Nothing is read before :meth:`agg`."""
+    <drumlin.Dataset.resample>`. No data is read until :meth:`agg` is called."""
 
     __slots__ = ("_dataset", "_every", "_keys")
 
@@ -38,29 +38,29 @@ class Groups:
         self._every = every
 
     def agg(self, /, **aggregates: Any) -> Result:
-        """Makes a row of each group: its keys, the label of its bucket, then the columns named here, each a pair of a
-        column and a function, or ``"count"`` for the number of rows. In place of a column there may be a calculation
-        with columns (text, or made with :func:`drumlin.col`): exact as long as there are only integers and decimals,
-        else in doubles. Rows are ordered by keys and buckets, nulls
-        first. Without keys and buckets there is one row.
+        """Returns one row for each group: its keys, the label of its bucket, then the columns named here. Each of these
+        is a pair of a column and a function, or ``"count"`` for the number of rows. In place of a column, it can be a
+        calculation on columns (text, or made with :func:`drumlin.col`): exact if it has only integers and decimals,
+        otherwise in doubles. Rows are ordered by keys and buckets, nulls first. Without keys and buckets, there is one
+        row.
 
         ============================================ =====================================================
-        ``count``, ``count_distinct``                how many values, and different ones; never null
-        ``sum``                                      Int64, UInt64 or Decimal128 of such: an error if it is
-                                                     beyond that; of floats a double
-        ``mean``, ``std``, ``var``                   doubles; the last two of a sample
-        ``median``, ``("x", "quantile", 0.9)``       doubles, between the two nearest values
-        ``("x", "weighted_mean", "weight")``         a double; null if the weights come to zero
-        ``min``, ``max``                             NaN is greater than all numbers; categories compare as
-                                                     their values do
+        ``count``, ``count_distinct``                the number of values, or of different ones; never null
+        ``sum``                                      int64, uint64 or decimal128; an error on overflow. A double
+                                                     if the column has floats
+        ``mean``, ``std``, ``var``                   doubles; the last two are of a sample
+        ``median``, ``("x", "quantile", 0.9)``       doubles, interpolated between the two nearest values
+        ``("x", "weighted_mean", "weight")``         a double; null if the weights add up to zero
+        ``min``, ``max``                             NaN is greater than all numbers; dictionary columns are
+                                                     compared by value
         ``first``, ``last``                          in the order of the rows
         ``any``, ``all``                             of booleans
         ============================================ =====================================================
 
-        Nulls are left out, and what is made of none is null. Sums are exact and rounded once, so the answer is the
-        same, bit by bit, for any number of threads and before and after a checkpoint. All threads compute; memory is
-        that of the groups, and if they take more than half of ``memory_bytes``, the rows are read again for each share
-        of the groups that fits.
+        Nulls are ignored; an aggregate of no values is null. Sums are exact and rounded once, so the result is the same
+        bit for bit with any number of threads, and before and after a checkpoint. All threads compute. Memory is used
+        for the groups; if they take more than half of ``memory_bytes``, the rows are read again for each part of the
+        groups that fits.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -111,13 +111,13 @@ def _asked(name: str, how: Any) -> tuple[str, str, str | None, float | None, str
 
 
 def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", label: Any = "left") -> Buckets:
-    """Buckets of time, as the core takes them."""
+    """Buckets of time, in the core's form."""
     for value, name in ((closed, "closed"), (label, "label")):
         if value not in ("left", "right"):
             raise InvalidArgument(f"{name}={value!r}; expected 'left' or 'right'")
     since = None
     if origin is not None:
-        # Not a time, of pandas, is a datetime that is not equal to itself.
+        # NaT of pandas is a datetime that is not equal to itself.
         if not isinstance(origin, dt.date) or origin != origin:
             raise TypeError(f"origin must be a date or a datetime, not {origin!r}")
         at = origin if isinstance(origin, dt.datetime) else dt.datetime(origin.year, origin.month, origin.day)
@@ -126,7 +126,7 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
 
 
 def key_names(keys: Iterable[Any]) -> list[str]:
-    """Columns to group by."""
+    """The names of the columns to group by."""
     names = list(keys)
     for key in names:
         if not isinstance(key, str):
@@ -135,19 +135,19 @@ def key_names(keys: Iterable[Any]) -> list[str]:
 
 
 class Groupable:
-    """What has rows that can be put in groups."""
+    """An object whose rows can be grouped."""
 
     __slots__ = ()
 
     def _to_group(self, what: str, where: str | Expr | None) -> Scanned:
-        """The rows for which ``where`` is true, for an operation called ``what``."""
+        """The rows for which ``where`` is true, for the operation ``what``."""
         raise NotImplementedError
 
     def group_by(self, *keys: str, every: tuple[str, str] | None = None, where: str | Expr | None = None) -> Groups:
-        """Its rows, those for which ``where`` is true, in groups of those that are equal in the columns ``keys``:
-        nulls are equal to each other, NaN to itself, and -0.0 to 0.0. With ``every``, a pair of a column of times and
-        a length such as ``"5m"`` (see :meth:`resample`), each bucket of time is a group of its own, whose beginning is
-        a column of that name. See :meth:`Groups.agg <drumlin.Groups.agg>`.
+        """Groups the rows for which ``where`` is true (default: all) by equal values in the columns ``keys``. Nulls are
+        equal to each other, NaN to NaN, and -0.0 to 0.0. With ``every``, a pair of a time column and a length such as
+        ``"5m"`` (see :meth:`resample`), each bucket of time is a separate group, and its start is a column with the
+        name of the time column. See :meth:`Groups.agg <drumlin.Groups.agg>`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -172,15 +172,15 @@ class Groupable:
         label: str = "left",
         where: str | Expr | None = None,
     ) -> Groups:
-        """Its rows, those for which ``where`` is true, in buckets of time, by the column ``on`` of times or dates, and
-        by the columns ``by``. ``every`` is a number and a unit: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``; and of the
-        calendar ``d``, ``w`` (from Monday), ``mo``, ``q`` and ``y``, in the time zone of the column, where a day may
-        have 23 or 25 hours. Buckets without rows are not in the result.
+        """Groups the rows for which ``where`` is true (default: all) into buckets of time, by the time or date column
+        ``on``, and by the columns ``by``. ``every`` is a number and a unit: ``ns``, ``us``, ``ms``, ``s``, ``m``,
+        ``h``; or of the calendar: ``d``, ``w`` (from Monday), ``mo``, ``q`` and ``y``, in the time zone of the column,
+        where a day may have 23 or 25 hours. Buckets without rows are not in the result.
 
-        One of them begins at ``origin``, by default the beginning of 1970, of days and longer ones where the column's
-        time zone has it; an origin of a column with a zone has one, too. Hours and shorter ones are counted on through
-        changes of clocks. ``closed`` says which of its ends, ``"left"`` or ``"right"``, belongs to a bucket, ``label``
-        which it is called by.
+        A bucket begins at ``origin``; the default is the start of 1970, which for days and longer units is in the
+        column's time zone. If the column has a time zone, ``origin`` must have one too. Hours and shorter units are
+        counted through clock changes. ``closed`` says which end of a bucket, ``"left"`` or ``"right"``, belongs to it,
+        ``label`` which end is its label.
 
         >>> import datetime, drumlin
         >>> store = drumlin.open("memory://")

@@ -1,4 +1,4 @@
-"""What a look-up by key gives."""
+"""The result of a look-up by key."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
@@ -16,9 +16,9 @@ __all__ = ["Lookup"]
 
 @final
 class Lookup:
-    """The rows of the keys that were asked for, in the order of the question, a key as often as it was asked for: as a
-    sequence of dicts, None where there is no such row, or as frames and Arrow of :attr:`rows`. Made by
-    :meth:`Table.get_many <drumlin.Table.get_many>`.
+    """The rows for a list of keys, in the order of the keys, including repeated ones. It is a sequence of dicts, with
+    None where there is no such row; :attr:`rows` has them as frames and Arrow data. Made by :meth:`Table.get_many
+    <drumlin.Table.get_many>`.
 
     >>> import drumlin, pyarrow
     >>> store = drumlin.open("memory://")
@@ -44,17 +44,17 @@ class Lookup:
 
     @property
     def rows(self) -> Result:
-        """A row for each key: its key and its values, which are null where there is no such row."""
+        """One row for each key: its key and its values, which are null if there is no such row."""
         return self._result(self._core.rows)
 
     @property
     def keys(self) -> Result:
-        """The keys that were asked for: a row for each, of the key columns."""
+        """The requested keys: one row for each, with the key columns."""
         return self._result(self._core.keys)
 
     @property
     def found(self) -> _drumlin.Mask:
-        """For each key whether there is such a row."""
+        """For each key, whether there is such a row."""
         return self._core.found
 
     def _result(self, batches: _drumlin.Batches) -> Result:

@@ -1,4 +1,4 @@
-"""What a store has counted of its work."""
+"""Counters of a store's work."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -6,15 +6,15 @@ __all__ = ["Durations", "Metrics"]
 
 
 class Durations:
-    """How long something took, each time it was done, in seconds."""
+    """The durations of an operation, in seconds."""
 
     __slots__ = ("buckets", "count", "sum")
 
-    #: Pairs of a number of seconds, and how many took no longer; ascending.
+    #: Pairs of a bound in seconds and the number of durations up to it; ascending.
     buckets: list[tuple[float, int]]
-    #: How many there were.
+    #: The number of durations.
     count: int
-    #: How long they took together.
+    #: The sum of the durations.
     sum: float
 
     def __init__(self, buckets: list[tuple[float, int]], count: int, sum: float) -> None:
@@ -25,7 +25,7 @@ class Durations:
 
     @property
     def mean(self) -> float:
-        """The mean in seconds; 0.0 if there were none."""
+        """The mean in seconds; 0.0 without durations."""
         return self.sum / self.count if self.count else 0.0
 
 
@@ -34,9 +34,9 @@ _Row = tuple[str, tuple[str, str] | None, str, str, _Value]
 
 
 class Metrics(Mapping[str, int | Durations]):
-    """Numbers by name, as they were when :meth:`Store.metrics` was called. Names are those of Prometheus, with a label
-    where there is one: ``drumlin_storage_requests_total{kind="get"}``. What ends in ``_total`` only grows; what ends in
-    ``_seconds`` is :class:`Durations`.
+    """Metrics by name, as of the call of :meth:`Store.metrics`. The names are those of Prometheus, some with a label:
+    ``drumlin_storage_requests_total{kind="get"}``. A metric whose name ends in ``_total`` only grows; one whose name
+    ends in ``_seconds`` is a :class:`Durations`.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -69,11 +69,11 @@ class Metrics(Mapping[str, int | Durations]):
         return len(self._values)
 
     def help(self, name: str) -> str:
-        """What a metric says."""
+        """The description of a metric."""
         return self._help[name]
 
     def to_prometheus(self) -> str:
-        """All of them in the text format that Prometheus reads."""
+        """All metrics in the text format of Prometheus."""
         return self._text
 
     def __repr__(self) -> str:

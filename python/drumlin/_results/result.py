@@ -1,4 +1,4 @@
-"""What a read gives."""
+"""The result of a read."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ __all__ = ["Result"]
 
 
 class Result:
-    """Columns and rows of one version of a table, not read before they are asked for.
+    """Columns and rows of one version of a table. No data is read until rows are requested.
 
-    It can be read any number of times, always of the same version, and it is an Arrow stream
+    A result can be read any number of times, and always shows the same version. It is an Arrow stream
     (``__arrow_c_stream__``): ``pyarrow.table(result)``, ``polars.DataFrame(result)``, a DuckDB query that names it, and
-    :meth:`Store.write <drumlin.Store.write>` take it as it is.
+    :meth:`Store.write <drumlin.Store.write>` take it directly.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -56,14 +56,14 @@ class Result:
 
     @property
     def schema(self) -> _drumlin.Schema:
-        """The columns: names and Arrow types. Nothing is read."""
+        """The columns: names and Arrow types. Reads no data."""
         return self._reading.schema
 
     @property
     def version(self) -> int | None:
-        """The number of the version that is read, whatever named it: a number, a snapshot, a time, or nothing for the
-        newest. Rows written by key since then, which show too, belong to none yet. None for what a transaction wrote
-        and has not committed, and for what was made of rows, such as groups. Nothing is read.
+        """The number of the version that is read, however it was selected: by number, snapshot or time, or as the
+        newest. The rows may include rows written by key since, which belong to no version yet. None for uncommitted
+        writes of a transaction, and for computed rows, such as groups. Reads no data.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -78,16 +78,16 @@ class Result:
 
     @property
     def metadata(self) -> Any:
-        """What was noted with that version (see :meth:`Store.write <drumlin.Store.write>`), as it was when this result
-        was made; None if nothing was, or if there is no version. Nothing is read."""
+        """The metadata of that version (see :meth:`Store.write <drumlin.Store.write>`), as it was when this result was
+        made; None if there is none. Reads no data."""
         told = self._told()
         return None if told is None or told[1] is None else json.loads(told[1])
 
     @property
     def num_rows(self) -> int:
-        """The number of rows that reading it gives. Known without reading, unless there is a ``where`` or rows written
-        by key wait in memory: then it counts, and reads the columns that decide it, of those row groups whose
-        statistics do not.
+        """The number of rows. It is known without reading, unless there is a ``where`` or rows written by key are in
+        memory. Then rows are counted: the filter's columns are read, in the row groups whose statistics do not decide
+        it.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -106,12 +106,12 @@ class Result:
     def to_pandas(self, **options: Any) -> "_pd.DataFrame":
         """All rows as a pandas DataFrame.
 
-        A frame that was written by pandas comes back as it was: index, names and types. With ``columns=[...]`` the
-        index comes along. A RangeIndex comes back as it was if the table has just the rows that one write wrote and
-        the read takes them all; after appends and deletes, and with ``where``, ``limit`` or ``tail``, rows
-        are numbered from 0. In columns of Python objects, missing values come back as None.
+        A frame that pandas wrote comes back unchanged: index, names and types. With ``columns=[...]``, the index is
+        included. A RangeIndex comes back as it was if the table has exactly the rows of one write and the read returns
+        them all; after appends and deletes, and with ``where``, ``limit`` or ``tail``, rows are numbered from 0. In
+        columns of Python objects, missing values come back as None.
 
-        ``options`` go to ``pyarrow.Table.to_pandas``.
+        ``options`` are passed to ``pyarrow.Table.to_pandas``.
 
         >>> import drumlin, pandas
         >>> store = drumlin.open("memory://")
@@ -141,10 +141,10 @@ class Result:
         return frame.iloc[:, 0]
 
     def to_numpy(self) -> "_np.ndarray[Any, Any]":
-        """All rows as a structured numpy array, a field for each column, as :meth:`Store.write
-        <drumlin.Store.write>` takes one. A missing float is NaN, a missing time NaT; texts, bytes, decimals and nested
-        values are Python objects. What numpy cannot hold is :class:`drumlin.InvalidArgument`: missing integers and
-        booleans, and time zones.
+        """All rows as a structured NumPy array with a field for each column, as :meth:`Store.write
+        <drumlin.Store.write>` takes it. A missing float is NaN, a missing time NaT; strings, bytes, decimals and nested
+        values are Python objects. Raises :class:`drumlin.InvalidArgument` for what NumPy cannot represent: missing
+        integers and booleans, and time zones.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -172,7 +172,7 @@ class Result:
         return self._reading.schema.__arrow_c_schema__()
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches, read as they are asked for: pyarrow RecordBatches, or without pyarrow objects with
+        """The batches, each read when it is asked for: pyarrow RecordBatches, or without pyarrow, objects with
         ``__arrow_c_array__``.
 
         >>> import drumlin
@@ -208,24 +208,24 @@ class Result:
 
     @property
     def _known_rows(self) -> int | None:
-        """The number of rows, if nothing need be read to know it."""
+        """The number of rows, if it is known without reading; otherwise None."""
         reading = self._reading
         return reading.num_rows if isinstance(reading, _drumlin.Batches) else reading.known_rows
 
     def _is_whole(self, written: range | None) -> bool:
-        """Whether the rows are just those that one write wrote, where that matters to their numbers."""
+        """Whether the rows are exactly those of one write; only checked if their index depends on it."""
         return (
             not self._selects
             and written is not None
             and isinstance(self._reading, _drumlin.Reading)
-            # Numbering from 0 says nothing about which rows they are.
+            # A numbering from 0 is the same for any rows.
             and (written == range(len(written)) or self._reading.written_whole)
         )
 
 
 class Results(dict[str, Any]):
-    """What :meth:`Store.read_many <drumlin.Store.read_many>` gives: a dict of paths and results, whose rows can be had
-    all at once. All threads decode them, whichever table they belong to.
+    """The results of :meth:`Store.read_many <drumlin.Store.read_many>`, a dict by path. All of their rows can be read
+    at once; all threads decode them, across tables.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
@@ -243,29 +243,29 @@ class Results(dict[str, Any]):
         return {path: next(made) if isinstance(result, Result) else result for path, result in self.items()}
 
     def to_arrow(self) -> "dict[str, _pa.Table]":
-        """All rows as pyarrow Tables. Exceptions stay as they are."""
+        """All rows as pyarrow Tables, by path. Exceptions stay as they are."""
         pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
         return self._made(lambda results: list(map(pyarrow.table, collect(results))))
 
     def to_pandas(self, **options: Any) -> "dict[str, _pd.DataFrame]":
-        """All rows as pandas DataFrames: see :meth:`Result.to_pandas`. Exceptions stay as they are."""
+        """All rows as pandas DataFrames, by path: see :meth:`Result.to_pandas`. Exceptions stay as they are."""
         return self._made(lambda results: to_pandas(results, options))
 
     def to_polars(self) -> "dict[str, _pl.DataFrame]":
-        """All rows as Polars DataFrames. Exceptions stay as they are."""
+        """All rows as Polars DataFrames, by path. Exceptions stay as they are."""
         need("polars", "to_polars()", "polars")
         return self._made(lambda results: list(map(polars_frame, collect(results))))
 
 
-#: Of a result: the columns to read, None for those it has, and whether they may come as arrays.
+#: For each result: the columns to read (None: its own), and whether they may be returned as arrays.
 _Asked: TypeAlias = tuple[list[str] | None, bool]
 
 
 def collect(
     results: list[Result], asked: list[_Asked] | None = None, make: Callable[[int, Any], Any] | None = None
 ) -> list[Any]:
-    """All rows of results, decoded at once: batches, or what ``make`` makes of a place and the arrays that it gets
-    while others are being decoded."""
+    """All rows of the results, decoded at once: as batches, or as what ``make`` returns for a result's position and its
+    arrays, called while others are being decoded."""
     asked = [(None, False)] * len(results) if asked is None else asked
     places, readings = [], []
     collected: list[Any] = []
@@ -286,7 +286,7 @@ def collect(
 
 
 def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataFrame]":
-    """Frames of results: of numbers straight from the store, else by pyarrow."""
+    """The frames of the results: numeric ones directly from the store, others through pyarrow."""
     pyarrow = need("pyarrow", "to_pandas()", "pandas")
     need("pandas", "to_pandas()", "pandas")
     from drumlin import _pandas

@@ -1,4 +1,4 @@
-"""What is read of a data set, for whatever reads it: groups, engines, splits."""
+"""The reading side of a data set, for everything that reads it: groups, engines, splits."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,14 +8,14 @@ from drumlin._errors import InvalidArgument
 
 
 class Scanned:
-    """Tables with the columns, the filters and the limit that they are read with."""
+    """Tables, with the columns, filters and limit of the read."""
 
     __slots__ = ()
 
     _core: _drumlin.Dataset
-    #: The same in the types that the tables have.
+    #: The same data set with the types of its tables.
     _exact: _drumlin.Dataset
-    #: The store that they are in; None in a transaction.
+    #: The store of the tables; None in a transaction.
     _store: Any
     _columns: list[str] | None
     _filters: list[str]

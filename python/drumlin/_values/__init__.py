@@ -1,5 +1,5 @@
-"""Values on their way into Arrow and out of it: of Python, NumPy, Polars and JSON, and the names of columns.
+"""Conversion of values to Arrow and back: those of Python, NumPy, Polars and JSON, and the names of columns.
 
-What is here knows nothing of stores and tables. Frames of pandas are in ``_pandas``, the checks of a call's arguments
-in ``_arguments``.
+Nothing here depends on stores or tables. pandas frames are in ``_pandas``, the checks of a call's arguments in
+``_arguments``.
 """

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-#: Libraries whose types are known by the name of the library, not by that of the module that defines them.
+#: Libraries whose types are shown with the library's name, not with that of the module that defines them.
 _SHORTENED = ("drumlin", "numpy", "pandas", "polars", "pyarrow")
 
 
@@ -27,6 +27,6 @@ def type_name(value: Any) -> str:
 
 
 def a_type(value: Any) -> str:
-    """The same with an article: ``a str``, ``an int``; ``None`` for None."""
+    """The type of a value with its article: ``a str``, ``an int``; ``None`` for None."""
     name = type_name(value)
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"

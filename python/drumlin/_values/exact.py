@@ -1,4 +1,4 @@
-"""Values of Python and arrays of numpy on their way to Arrow: what pyarrow would cut, round or mix without a word is
+"""Python values and NumPy arrays on their way to Arrow: what pyarrow would silently truncate, round or mix is
 converted, or refused."""
 
 import datetime as dt
@@ -10,13 +10,13 @@ from drumlin._optional import loaded
 
 __all__ = ["exact"]
 
-#: Units of numpy that Arrow lacks, and those that it has for their values.
+#: Units of NumPy that Arrow lacks, and the Arrow units for their values.
 _UNITS = {"W": "D", "h": "s", "m": "s", "ps": None, "fs": None, "as": None, "Y": None, "M": None}
 
 
 def exact(values: Any, name: str) -> Any:
-    """The values of a column as pyarrow and Polars take them for what they are; those of no other library's columns
-    are lists. :class:`drumlin.InvalidArgument` if they would come back changed."""
+    """The values of a column in a form that pyarrow and Polars convert exactly. Columns that belong to no other library
+    become lists. Raises :class:`drumlin.InvalidArgument` if values would come back changed."""
     if _is_numpy(values):
         return _from_numpy(values, name)
     if isinstance(values, (list, tuple)):
@@ -34,7 +34,7 @@ def _from_numpy(values: Any, name: str) -> Any:
     if kind == "O" and values.ndim == 1:
         return _from_list(values.tolist(), name)
     if kind in "SU" and values.ndim == 1:
-        # pyarrow takes a NUL in fixed-width text for its end.
+        # pyarrow takes a NUL in fixed-width text as its end.
         return values.tolist()
     if kind in "mM":
         return _in_units_of_arrow(values, name)
@@ -42,7 +42,7 @@ def _from_numpy(values: Any, name: str) -> Any:
 
 
 def _in_units_of_arrow(values: Any, name: str) -> Any:
-    """Moments and spans in a unit that Arrow has: pyarrow takes a unit of 10 seconds for one of a second."""
+    """Datetimes and timedeltas in a unit that Arrow has: pyarrow takes a unit of 10 seconds as one of a second."""
     numpy = loaded("numpy")
     assert numpy is not None
     unit, count = numpy.datetime_data(values.dtype)
@@ -78,7 +78,7 @@ def _from_list(values: list[Any], name: str) -> list[Any]:
 
 
 def _check_level(values: list[Any], name: str) -> None:
-    """That the values that are parts of others, at one place, go together."""
+    """Checks that nested values at the same position have compatible types."""
     _from_list(values, name)
 
 
@@ -92,7 +92,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _within(value: Any, name: str) -> Any:
-    """A value that has others within, without arrays of numpy that would be cut."""
+    """A nested value, without NumPy arrays that pyarrow would truncate."""
     if _is_numpy(value):
         return _from_numpy(value, name)
     if type(value) in (list, tuple):
@@ -128,8 +128,8 @@ def _refuse_mixture(values: list[Any], name: str, rows: list[int]) -> None:
 
 
 def _check_moments(values: list[Any], name: str) -> None:
-    """That all moments have a zone or none has, and no time of day has one; and that none is finer than Arrow's
-    microseconds, which pyarrow takes them for."""
+    """Checks that all datetimes have a time zone or none has, that no time of day has one, and that none is finer than
+    microseconds, the unit in which pyarrow reads them."""
     zoned: list[int | None] = [None, None]
     for row, value in enumerate(values):
         if isinstance(value, dt.time) and value.tzinfo is not None:

@@ -1,4 +1,4 @@
-"""JSON values as text: what is noted with a version, and what conditions compare with."""
+"""JSON values as text: the metadata of versions, and values for conditions to compare with."""
 
 import json
 import math
@@ -11,14 +11,14 @@ _DEPTH_MAX = 100
 
 
 def to_json(value: Any, what: str) -> str:
-    """The text of ``value``, which must come back from it as it was; ``what`` is what messages call it."""
+    """``value`` as JSON text, from which it must come back unchanged; ``what`` is its name in messages."""
     _check(value, what, 0)
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def plain_json(value: Any, depth: int = 0) -> Any:
-    """``value`` with numbers of NumPy as Python's, and pandas Timestamps as ISO 8601 text. What else is no JSON stays,
-    to be refused."""
+    """``value`` with NumPy numbers as Python numbers, and pandas Timestamps as ISO 8601 text. Anything else that is not
+    JSON is left as it is, to be refused later."""
     if depth > _DEPTH_MAX:
         return value
     if isinstance(value, dict):
@@ -44,7 +44,7 @@ def _check(value: Any, place: str, depth: int) -> None:
             except UnicodeEncodeError:
                 raise InvalidArgument(f"{place}: the text holds half a surrogate pair") from None
         case int():
-            # Beyond it other readers of JSON lose digits.
+            # Other readers of JSON lose digits beyond this.
             if not -(2**63) <= value < 2**64:
                 raise InvalidArgument(f"{place}: {value} is out of range; integers have at most 64 bits")
         case float():

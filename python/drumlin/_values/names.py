@@ -1,4 +1,4 @@
-"""Names of columns: text of labels that are none, and which names Arrow hands on as they are."""
+"""Names of columns: text for labels that are not text, and which names Arrow passes on unchanged."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ from drumlin._errors import InvalidArgument
 
 
 def field_name(label: Any) -> str:
-    """The name of the Arrow column with this label, as pyarrow makes it."""
+    """The name that pyarrow gives the Arrow column with this label."""
     return str(_texts(label))
 
 
@@ -24,13 +24,13 @@ def _texts(label: Any) -> Any:
 
 
 def check_name(name: str, what: str) -> None:
-    """That Arrow's C interface hands on the name of a column as it is."""
+    """Checks that Arrow's C interface passes on the name of a column unchanged."""
     if "\0" in name:
         raise InvalidArgument(f"{what} has a NUL character, which ends a name in Arrow's C interface; rename it")
 
 
 def check_arrow_names(schema: Any) -> None:
-    """The same of all columns of a pyarrow schema, and the fields within them."""
+    """The same for all columns of a pyarrow schema, and the fields within them."""
     if "\0" in "".join(schema.names):
         name = next(name for name in schema.names if "\0" in name)
         check_name(name, f"the name {name!r}")

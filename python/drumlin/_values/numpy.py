@@ -1,4 +1,4 @@
-"""Rows as numpy arrays."""
+"""Rows as NumPy arrays."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ def structured(table: "_pa.Table", path: str) -> "_np.ndarray[Any, Any]":
 
 
 def check_times(column: Any, what: str) -> None:
-    """That Python's times, which are in microseconds, hold those of a column."""
+    """Checks that Python's times, which have microseconds, can represent those of a column."""
     if column.type.unit != "ns":
         return
     numbers = column.cast(need("pyarrow", "", "").int64()).drop_null().to_numpy()
@@ -53,6 +53,6 @@ def _column(name: str, column: Any, path: str, numpy: Any, pyarrow: Any) -> Any:
         check_times(column, f"'{path}': column {name!r}")
     objects = numpy.empty(len(column), dtype=object)
     for at, value in enumerate(column.to_pylist()):
-        # One by one: numpy takes a list of lists for rows.
+        # One by one, because NumPy would take a list of lists as rows.
         objects[at] = value
     return objects

@@ -1,4 +1,4 @@
-"""Frames of Polars, made of Arrow batches. What Polars has no type for comes in another type of the same values."""
+"""Polars frames from Arrow batches. Types that Polars lacks are replaced by other types with the same values."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 __all__ = ["has_polars_type", "polars_frame"]
 
-#: How types are recognised that Polars reads as others, or does not have; also within other types.
+#: How to recognise types that Polars would read as others, or lacks; also nested.
 _OTHERS = re.compile(r"Decimal(?:32|64|256)\(|Decimal128\(\d+, -")
 _NONE = re.compile(r"Interval\(|ListView\(|Union\(|RunEndEncoded\(")
 _ZONE = re.compile(r'Timestamp\([^"()]*"([^"]*)"\)')
 
-#: The digits of a decimal of Polars.
+#: The maximum number of digits of a Polars decimal.
 _DIGITS = 38
 
 
 def has_polars_type(type_: str) -> bool:
-    """Whether Polars has a type for the values of an Arrow type, told as text."""
+    """Whether Polars has a type for the values of an Arrow type, given as text."""
     return _NONE.search(type_) is None
 
 
 def polars_frame(rows: Any) -> "_pl.DataFrame":
-    """A Polars frame of batches, or of one. Decimals come in 128 bits, of which Polars takes those of 32 and 64 bits,
-    and instants of a zone that it does not know, such as an offset, in UTC."""
+    """A Polars frame of batches, or of one. Decimals become 128 bits wide, because Polars reads narrower ones as
+    if they were, and times in a zone that Polars does not know, such as an offset, become UTC."""
     polars = need("polars", "to_polars()", "polars")
     types: list[str] = rows.schema.types
     lacking = [name for name, type_ in zip(rows.schema.names, types, strict=True) if not has_polars_type(type_)]
@@ -65,7 +65,7 @@ def _is_other(type_: str) -> bool:
     return _OTHERS.search(type_) is not None or not all(map(_knows_zone, _ZONE.findall(type_)))
 
 
-#: Whether Polars knows a time zone.
+#: Cache: whether Polars knows a time zone.
 _zones: dict[str, bool] = {}
 
 
@@ -81,7 +81,7 @@ def _knows_zone(zone: str) -> bool:
 
 
 def _known(type_: Any, pyarrow: Any) -> Any:
-    """A type that Polars knows."""
+    """A type that Polars knows, for the same values."""
     types = pyarrow.types
 
     def of(field: Any) -> Any:

@@ -1,9 +1,9 @@
 """The package for asyncio: the same names, awaited.
 
-What gives another handle (``open``, ``table``, ``read``, ``transaction`` ...) only notes what is asked, and is not
-awaited unless that is to happen now; everything else is awaited, properties too. Calls run on a pool of 32 threads, so
-the event loop is never held up. A task that is cancelled, by ``asyncio.timeout`` say, stops its call: it was done, or
-it was not.
+Calls that return another handle (``open``, ``table``, ``read``, ``transaction`` ...) only record what is asked; they
+need not be awaited, unless they should happen now. Everything else is awaited, including properties. Calls run on a
+pool of 32 threads, so they never block the event loop. If a task is cancelled, for example by ``asyncio.timeout``, its
+call stops: it was done as a whole or not at all.
 
 >>> import asyncio, drumlin.aio
 >>> async def main() -> int:

@@ -1,7 +1,7 @@
-"""Calls on threads, awaited by a task, and stopped when that is cancelled.
+"""Calls on threads, awaited by a task, and stopped when the task is cancelled.
 
-A call of the store's that takes long looks every 50 ms whether it is to stop, as it does for Ctrl-C; so what it was to
-change is changed or is not. The task waits for that, but not for ever.
+A long call of the store checks every 50 ms whether it should stop, as it does for Ctrl-C. So its change is made as a
+whole or not at all. The task waits for that, up to a limit.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from drumlin import _drumlin
 
 _T = TypeVar("_T")
 
-#: Threads for calls; more calls wait for one.
+#: The number of threads for calls; further calls wait for one.
 THREADS = 32
-#: How long a task that was cancelled waits for its call to stop, in seconds. A call that waits for rows of somebody
-#: else's, say, may take longer; it stops by itself then.
+#: How long a cancelled task waits for its call to stop, in seconds. A call may take longer, for example if it waits for
+#: rows from other code; it then stops by itself.
 PATIENCE = 5.0
 
 _pools: dict[int, concurrent.futures.ThreadPoolExecutor] = {}
 _alone: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
-#: Calls that have not ended: each is taken out before its answer is seen.
+#: Calls that have not ended; each is removed before its result is seen.
 _under_way: "set[Stop]" = set()
 
 
 class Stop:
-    """Whether a call is to stop."""
+    """Whether a call should stop."""
 
     __slots__ = ("asked",)
 
@@ -39,14 +39,14 @@ class Stop:
         self.asked = False
 
     def check(self) -> None:
-        """Raises what ends the call."""
+        """Raises the exception that ends the call."""
         if self.asked:
             raise asyncio.CancelledError
 
 
 async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
-    """What ``function`` gives, called on a thread of the pool; on one of its own if it ``waits`` for what others do, so
-    that it keeps no other call from its turn."""
+    """The result of ``function``, called on a thread of the pool; on a separate thread if it ``waits`` for what others
+    do, so that it does not take a thread from other calls."""
     stop, context = Stop(), contextvars.copy_context()
 
     def call() -> list[_T]:
@@ -75,14 +75,14 @@ async def run(function: Callable[[], _T], *, waits: bool = False) -> _T:
 
 
 def _forget(ended: "asyncio.Future[list[_T]]") -> None:
-    """Lets go of what a call gives that nobody waits for: what it raises has nobody to be told to, and a store that it
-    opened would stay open as long as anybody keeps the error of the task that was cancelled."""
+    """Drops the result of a call that no task waits for. There is no one to raise its exception to, and a store that it
+    opened would stay open as long as something keeps the error of the cancelled task."""
     if not ended.cancelled() and ended.exception() is None:
         ended.result().clear()
 
 
 def _pool() -> concurrent.futures.ThreadPoolExecutor:
-    """The pool of this process; a forked one has none of the threads of the other."""
+    """The pool of this process; a forked process has none of its parent's threads."""
     process = os.getpid()
     if process not in _pools:
         _pools[process] = concurrent.futures.ThreadPoolExecutor(THREADS, thread_name_prefix="drumlin-aio")

@@ -1,8 +1,8 @@
 """Classes whose methods are those of a class of the package, awaited.
 
-They are made from that class, method by method, so none is forgotten. A method that gives another handle, such as
-``table`` or ``read``, is not awaited: it only notes what is asked, and the first call that is awaited does all of it on
-one thread after the other. Anything else, properties too, is awaited.
+They are made from that class, method by method, so that none is forgotten. A method that returns another handle, such
+as ``table`` or ``read``, is not awaited: it only records what is asked, and the first awaited call does all of it, one
+step after the other, on threads. Everything else is awaited, including properties.
 """
 
 import asyncio
@@ -14,26 +14,26 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from drumlin.aio._calls import run
 
-#: Makes a handle of what will give its object.
+#: Makes a handle from a function that will return its object.
 Giver = Callable[[Callable[[], Awaitable[Any]]], "Handle"]
 
-#: Looked up in memory, by the event loop's own thread.
+#: Methods that only look up something in memory, and run on the event loop's thread.
 _NEAR = ("keys", "rows", "table", "tree")
-#: They wait for what others do.
+#: Methods that wait for what others do.
 _WAITING = ("next", "wait_for_triggers")
 _END = object()
-#: What is iterated.
+#: The type of an iterator's items.
 _T = TypeVar("_T")
 
 
 class Handle:
-    """An object of the package, made when it is first needed, on a thread."""
+    """An object of the package, which is made on a thread when it is first needed."""
 
     __slots__ = ("_lock", "_make", "_object")
 
     #: The class whose methods it has.
     of: ClassVar[type]
-    #: Those of them that give a handle.
+    #: The methods that return a handle.
     giving: ClassVar[dict[str, Giver]]
 
     def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
@@ -53,14 +53,14 @@ class Handle:
 
     async def _get(self) -> Any:
         if self._object is None:
-            # Where the task that makes it is cancelled, the next one makes it.
+            # If the task that makes it is cancelled, the next task makes it.
             async with self._lock:
                 if self._object is None:
                     self._object = await self._make()
         return self._object
 
     async def _call(self, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """What a method or property of the object gives."""
+        """The result of a method or property of the object."""
         made = await self._get()
         plain = [await _plain(argument) for argument in arguments]
         by_name = {key: await _plain(argument) for key, argument in named.items()}
@@ -77,7 +77,7 @@ def _ask(made: Any, name: str, arguments: list[Any], named: dict[str, Any]) -> A
 
 
 async def _plain(argument: Any) -> Any:
-    """An argument as the package takes it: the object of a handle, in a dict too."""
+    """An argument in the form that the package takes: for a handle, its object; also within a dict."""
     if isinstance(argument, Handle):
         return await argument._get()
     if isinstance(argument, dict) and any(isinstance(value, Handle) for value in argument.values()):
@@ -86,14 +86,14 @@ async def _plain(argument: Any) -> Any:
 
 
 async def each(items: Callable[[], Awaitable[Any]]) -> AsyncIterator[Any]:
-    """What an iterator gives, each on a thread."""
+    """The items of an iterator, each taken on a thread."""
     iterator = await items()
     while (item := await run(lambda: next(iterator, _END))) is not _END:
         yield item
 
 
 class Iterated(Handle, Generic[_T]):
-    """A handle of what can be iterated."""
+    """A handle of an iterable."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class Property(property):
 
 
 class Pending:
-    """What a property will give when it is awaited."""
+    """The value of a property, when it is awaited."""
 
     __slots__ = ("_ask",)
 
@@ -143,13 +143,13 @@ class Pending:
 
 
 def public(kind: type) -> list[str]:
-    """The names that a class has of its own or of the package's; not those of a class of Python's."""
+    """The names that a class defines itself or inherits from the package, not those of Python's own classes."""
     kinds = [one for one in kind.__mro__ if one.__module__.partition(".")[0] in ("drumlin", "_drumlin")]
     return sorted({name for one in kinds for name in vars(one) if not name.startswith("_")})
 
 
 def awaits(of: type, **giving: Giver) -> Callable[[type[_H]], type[_H]]:
-    """Gives a class of handles the methods that it lacks of the class ``of``; those in ``giving`` give handles."""
+    """Adds to a class of handles the methods of the class ``of`` that it lacks; those in ``giving`` return handles."""
 
     def fill(kind: type[_H]) -> type[_H]:
         kind.of, kind.giving = of, giving

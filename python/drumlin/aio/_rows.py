@@ -1,4 +1,4 @@
-"""Results, data sets, and what is made of them, awaited."""
+"""Results and data sets, and what is made from them, awaited."""
 
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 
 @awaits(drumlin.Result)
 class Result(Iterated):
-    """See :class:`drumlin.Result`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Result`. ``async for`` iterates over its batches."""
 
 
 @awaits(drumlin.Groups, agg=Result)
@@ -27,17 +27,17 @@ def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
 
 @awaits(drumlin.Dataset, where=_dataset, select=_dataset, limit=_dataset, group_by=Groups, resample=Groups)
 class Dataset(Iterated):
-    """See :class:`drumlin.Dataset`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Dataset`. ``async for`` iterates over its batches."""
 
 
 @awaits(drumlin.Lookup, rows=Result, keys=Result)
 class Lookup(Iterated):
-    """See :class:`drumlin.Lookup`. ``async for`` gives its rows, each a dict or None."""
+    """See :class:`drumlin.Lookup`. ``async for`` iterates over its rows, each a dict or None."""
 
 
 @awaits(drumlin.Diff)
 class Diff(Iterated):
-    """See :class:`drumlin.Diff`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Diff`. ``async for`` iterates over its batches."""
 
     @functools.wraps(drumlin.Diff.batches)
     def batches(self) -> AsyncIterator[Any]:
@@ -51,7 +51,7 @@ class Diff(Iterated):
 
 @awaits(drumlin.Results)
 class Results(Handle):
-    """See :class:`drumlin.Results`. Once it was awaited it is a map of paths and results."""
+    """See :class:`drumlin.Results`. Once awaited, it is a mapping of paths to results."""
 
     def _made(self) -> "drumlin.Results":
         if self._object is None:

@@ -1,4 +1,4 @@
-"""Results, data sets, and what is made of them, awaited.
+"""Results and data sets, and what is made from them, awaited.
 
 Written by aio_stubs.py."""
 
@@ -17,7 +17,7 @@ from drumlin.aio._handles import Handle, Iterated
 __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 
 class Result(Iterated[Any]):
-    """See :class:`drumlin.Result`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Result`. ``async for`` iterates over its batches."""
     @property
     def metadata(self) -> Awaitable[Any]: ...
     @property
@@ -39,7 +39,7 @@ class Groups(Handle):
     def agg(self, /, **aggregates: Any) -> Result: ...
 
 class Dataset(Iterated[Any]):
-    """See :class:`drumlin.Dataset`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Dataset`. ``async for`` iterates over its batches."""
     async def count_rows(self, where: str | Expr | None = None) -> int: ...
     async def explain(self) -> DatasetPlan: ...
     def group_by(self, *keys: str, every: tuple[str, str] | None = None, where: str | Expr | None = None) -> Groups: ...
@@ -80,7 +80,7 @@ class Dataset(Iterated[Any]):
     def where(self, where: str | Expr) -> Self: ...
 
 class Lookup(Iterated[dict[str, Any] | None]):
-    """See :class:`drumlin.Lookup`. ``async for`` gives its rows, each a dict or None."""
+    """See :class:`drumlin.Lookup`. ``async for`` iterates over its rows, each a dict or None."""
     @property
     def found(self) -> Awaitable[Mask]: ...
     @property
@@ -92,14 +92,14 @@ class Lookup(Iterated[dict[str, Any] | None]):
     async def to_polars(self) -> _pl.DataFrame: ...
 
 class Diff(Iterated[Any]):
-    """See :class:`drumlin.Diff`. ``async for`` gives its batches."""
+    """See :class:`drumlin.Diff`. ``async for`` iterates over its batches."""
     def batches(self) -> AsyncIterator[Any]: ...
     async def to_arrow(self) -> _pa.Table: ...
     async def to_pandas(self) -> _pd.DataFrame: ...
     async def to_polars(self) -> _pl.DataFrame: ...
 
 class Results(Handle):
-    """See :class:`drumlin.Results`. Once it was awaited it is a map of paths and results."""
+    """See :class:`drumlin.Results`. Once awaited, it is a mapping of paths to results."""
     def __getitem__(self, path: str) -> Any: ...
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...

@@ -6,7 +6,6 @@ from typing import Any, Generic, TypeVar
 
 import drumlin
 from drumlin import _drumlin
-from drumlin._nouns.store import _ATTEMPTS_MAX
 from drumlin._nouns.tables import Tables as _Tables
 from drumlin._values.evidence import a_type
 from drumlin.aio._calls import run
@@ -17,7 +16,7 @@ from drumlin.tree import P
 
 __all__ = ["ChangeFeed", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
 
-#: What tells of a version that was made.
+#: The version that a call made.
 _V = TypeVar("_V")
 
 
@@ -61,22 +60,22 @@ class Store(Tables, Block):
     async def transact(self, function: Any, *, message: str | None = None) -> Any:
         if not callable(function):
             raise TypeError(f"function must be a coroutine function of a transaction, not {a_type(function)}")
-        for attempt in range(_ATTEMPTS_MAX):
-            transaction = Transaction(self._later("transaction", message=message))
+        transaction = Transaction(self._later("transaction", message=message))
+        while True:
             core: _drumlin.Transaction = (await transaction._get())._core
             try:
                 answer = await function(transaction)
             except BaseException:
                 await run(core.abort)
                 raise
-            try:
-                await run(core.commit)
-            except drumlin.Conflict:
-                if attempt == _ATTEMPTS_MAX - 1:
-                    raise
-            else:
+            again = await run(core.commit_or_again)
+            if again is None:
                 return answer
-        raise AssertionError("unreachable")
+            transaction = Transaction(functools.partial(_made, drumlin.Transaction(again)))
+
+
+async def _made(value: Any) -> Any:
+    return value
 
 
 @functools.wraps(drumlin.open)

@@ -14,16 +14,16 @@ from drumlin.aio._rows import Diff, Groups, Lookup, Result
 
 __all__ = ["Merge", "ProjectionView", "Table", "Tree"]
 
-#: What tells of a version that was made.
+#: The version that a call made.
 _V = TypeVar("_V")
 
 
 def _noted(name: str) -> Callable[..., Any]:
-    """A method that notes a clause, for the call that does the merge."""
+    """A method that records a clause, for the call that executes the merge."""
 
     @functools.wraps(getattr(drumlin.Merge, name))
     def note(self: "Merge", /, **named: Any) -> "Merge":
-        # What is wrong with it shows now.
+        # Errors in the clause are raised now.
         getattr(drumlin.Merge(lambda *_: None), name)(**named)  # type: ignore[arg-type, return-value]
         self._clauses.append((name, named))
         return self
@@ -33,7 +33,7 @@ def _noted(name: str) -> Callable[..., Any]:
 
 @awaits(drumlin.Merge)
 class Merge(Handle):
-    """See :class:`drumlin.Merge`. Its clauses are only noted; :meth:`execute` is awaited."""
+    """See :class:`drumlin.Merge`. Its clauses are only recorded; :meth:`execute` is awaited."""
 
     __slots__ = ("_clauses",)
 
@@ -70,8 +70,8 @@ class ProjectionView(Handle):
 
 @awaits(drumlin.Tree, projection=ProjectionView)
 class Tree(Handle):
-    """See :class:`drumlin.Tree`. Functions that it calls for nodes are called on a thread; the callback of :meth:`on`
-    may be a coroutine function, which the event loop then runs."""
+    """See :class:`drumlin.Tree`. Functions that it calls for nodes run on a thread. The callback of :meth:`on` may be a
+    coroutine function, which runs on the event loop."""
 
     @functools.wraps(drumlin.Tree.on)
     async def on(self, pattern: Any, callback: Any, **named: Any) -> Any:
@@ -81,7 +81,7 @@ class Tree(Handle):
 
 
 def _by_loop(callback: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> Callable[[Any], Any]:
-    """A callback that waits for the event loop to have run ``callback``."""
+    """A callback that runs ``callback`` on the event loop and waits for it."""
 
     @functools.wraps(callback)
     def call(event: Any) -> Any:
@@ -95,6 +95,6 @@ def _by_loop(callback: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) ->
                 if future.done() or not loop.is_running():
                     raise
 
-    # On the trigger's thread, so that it is no coroutine function.
+    # It runs on the trigger's thread, so it must not look like a coroutine function.
     del call.__wrapped__  # type: ignore[attr-defined]
     return call

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 _List: TypeAlias = list
 
 class Merge(Handle):
-    """See :class:`drumlin.Merge`. Its clauses are only noted; :meth:`execute` is awaited."""
+    """See :class:`drumlin.Merge`. Its clauses are only recorded; :meth:`execute` is awaited."""
     async def execute(self) -> MergeReport: ...
     def when_matched(
         self, *, update: Values = None, delete: bool = False, condition: str | Expr | None = None
@@ -226,8 +226,8 @@ class ProjectionView(Handle):
     async def values(self) -> list[Any]: ...
 
 class Tree(Handle):
-    """See :class:`drumlin.Tree`. Functions that it calls for nodes are called on a thread; the callback of :meth:`on`
-    may be a coroutine function, which the event loop then runs."""
+    """See :class:`drumlin.Tree`. Functions that it calls for nodes run on a thread. The callback of :meth:`on` may be a
+    coroutine function, which runs on the event loop."""
     async def clear_payload(self, path: str, *, when: Condition | None = None) -> Change: ...
     async def clear_payloads(self, pattern: PatternLike) -> Changes: ...
     async def compare_and_swap(self, path: str, expected: Any, value: Any) -> Change: ...

@@ -1,9 +1,9 @@
-"""Moving in from other systems, and out again.
+"""Imports tables from other systems, and exports them.
 
-:func:`from_arctic`, :func:`from_delta`, :func:`from_lance` and :func:`from_parquet` bring tables with their history,
-check each version by a digest before it is committed, and go on where an earlier run ended. :func:`to_parquet`,
-:func:`to_delta` and :func:`to_iceberg` take tables out. ``docs/migrating.md`` has what comes over and what does not.
-The command is ``drumlin migrate``.
+:func:`from_arctic`, :func:`from_delta`, :func:`from_lance` and :func:`from_parquet` import tables with their history.
+They check each version by a digest before it is committed, and continue where an earlier run stopped.
+:func:`to_parquet`, :func:`to_delta` and :func:`to_iceberg` export tables. ``docs/migrating.md`` lists what is migrated
+and what is not. The command is ``drumlin migrate``. The package uses the public API of :mod:`drumlin` alone.
 
 >>> import drumlin, tempfile
 >>> from drumlin import migrate

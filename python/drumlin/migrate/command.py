@@ -1,6 +1,6 @@
-"""The command ``drumlin migrate``: tables in from other systems, and out.
+"""The command ``drumlin migrate``: imports tables from other systems, and exports them.
 
-Exit codes are those of the other commands: 0 done; 1 failed, or something did not come over; 2 wrong usage; 130
+The exit codes are those of the other commands: 0 done; 1 failed, or something was not migrated; 2 wrong usage; 130
 interrupted. The report goes to standard output, everything else to standard error.
 """
 
@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 
 import drumlin
 from drumlin import Error, InvalidArgument, NotFound, Store, migrate
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.report import Report, bytes_text, reason_text
 
 _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
-#: How often the progress line is written, in seconds.
+#: The time between two updates of the progress line, in seconds.
 _EVERY = 0.1
 
 _EXAMPLES = """\
@@ -35,7 +35,7 @@ What was interrupted goes on if it is run again.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command with what follows ``drumlin migrate``; returns its exit code."""
+    """Runs the command with the arguments after ``drumlin migrate``, and returns its exit code."""
     try:
         asked = _parser().parse_args(arguments)
     except SystemExit as ended:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(str(error))
         return _FAILED
     except Exception as error:
-        # Packages of other systems raise what they like.
+        # Packages of other systems raise exceptions of any type.
         _say(reason_text(error))
         return _FAILED
     print(report)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class _Usage(Exception):
-    """The arguments make no sense."""
+    """The arguments are invalid."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -275,7 +275,7 @@ def _as_of(text: str | None) -> int | str | None:
 
 @contextmanager
 def _line() -> Iterator[Callable[[int, int, int, int, float | None], None] | None]:
-    """A progress line on standard error, if that is a terminal. It is removed at the end."""
+    """Shows a progress line on standard error if that is a terminal, and removes it at the end."""
     if not sys.stderr.isatty():
         yield None
         return

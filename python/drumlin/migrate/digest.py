@@ -1,7 +1,7 @@
-"""Digests of rows, by content: equal for equal values, types and names, however they lie in memory.
+"""Digests of rows by content: equal for equal values, types and names, whatever their layout in memory.
 
-Of Arrow rows it does not matter how they are cut into batches, of pandas frames how an index is built. The values of
-null slots, the payloads of NaNs and the ``freq`` of an index do not count.
+The digest does not depend on how Arrow rows are cut into batches, nor on how the index of a pandas frame was built. It
+ignores the values of null slots, the payloads of NaNs and the ``freq`` of an index.
 """
 
 import hashlib
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from drumlin import Unsupported
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 
-#: Rows are hashed in parts of this many, whatever the batches are.
+#: The number of rows that are hashed at a time, whatever the size of the batches.
 _ROWS = 65536
 
 
@@ -20,12 +20,12 @@ class FrameDigest(NamedTuple):
 
     #: SHA-256, in hexadecimal digits.
     sha256: str
-    #: The kinds of missing values in columns of objects, which the digest takes for the same: by column.
+    #: For each column of objects, the kinds of missing values in it, between which the digest does not distinguish.
     missing: dict[str, frozenset[str]]
 
 
 def frame_digest(frame: Any) -> FrameDigest:
-    """The digest of a pandas frame: rows, index, dtypes and labels of columns."""
+    """The digest of a pandas frame: its rows, index, dtypes and column labels."""
     pandas = need("pandas", "a frame's digest", "pandas")
     digest = hashlib.sha256()
     missing: dict[str, frozenset[str]] = {}
@@ -44,8 +44,18 @@ def frame_digest(frame: Any) -> FrameDigest:
     return FrameDigest(digest.hexdigest(), missing)
 
 
+def converted_digest(frame: Any) -> str:
+    """The digest of a pandas frame as pyarrow converts it."""
+    pyarrow = need("pyarrow", "a frame's digest", "pandas")
+    table = pyarrow.Table.from_pandas(frame, preserve_index=True)
+    digest = ArrowDigest(table.schema)
+    for batch in table.to_batches():
+        digest.take(batch)
+    return digest.hexdigest()
+
+
 class ArrowDigest:
-    """The digest of Arrow rows with one schema, taken as they pass."""
+    """The digest of Arrow rows with one schema, computed as they pass."""
 
     def __init__(self, schema: Any) -> None:
         self._pyarrow = need("pyarrow", "a digest of Arrow rows", "pyarrow")
@@ -59,13 +69,13 @@ class ArrowDigest:
             _say(self._digest, "column", field.name, _type_text(field.type, self._pyarrow))
 
     def passing(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The same batches."""
+        """Yields the same batches."""
         for batch in batches:
             self.take(batch)
             yield batch
 
     def take(self, batch: Any) -> None:
-        """Rows that come next: a RecordBatch."""
+        """Adds the next rows, a RecordBatch."""
         self.rows += batch.num_rows
         self.bytes += batch.nbytes
         self._waiting.append(batch)
@@ -79,7 +89,7 @@ class ArrowDigest:
             self._waiting, self._waiting_rows = rest.to_batches(), rest.num_rows
 
     def hexdigest(self) -> str:
-        """SHA-256 of the rows so far, of which no more come."""
+        """The SHA-256 of all rows. No more can be added."""
         if self._waiting_rows:
             self._hash(self._pyarrow.Table.from_batches(self._waiting))
             self._waiting, self._waiting_rows = [], 0
@@ -96,7 +106,7 @@ def _say(digest: Any, *what: Any) -> None:
 
 
 def _type_text(kind: Any, pyarrow: Any) -> str:
-    """A type as text, without the names of what is in lists and maps, which say nothing."""
+    """A type as text, without the names of the fields of lists and maps, which have no meaning."""
     types = pyarrow.types
     if types.is_map(kind):
         return f"map<{_type_text(kind.key_type, pyarrow)}, {_type_text(kind.item_type, pyarrow)}>"
@@ -156,7 +166,7 @@ def _objects(digest: Any, values: Any, what: str, missing: dict[str, frozenset[s
 
 
 def _arrow_values(digest: Any, array: Any, pyarrow: Any) -> None:
-    """Hashes one array, whose type has been hashed."""
+    """Hashes an array. Its type was hashed before."""
     types, kind = pyarrow.types, array.type
     if isinstance(array, pyarrow.ChunkedArray):
         for chunk in array.chunks:
@@ -176,13 +186,13 @@ def _arrow_values(digest: Any, array: Any, pyarrow: Any) -> None:
     if array.null_count:
         numpy = need("numpy", "a digest of Arrow rows", "pandas")
         digest.update(numpy.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes())
-        # Of lists that are views pyarrow drops no nulls; their lengths are null, and they have no items.
+        # pyarrow cannot drop the nulls of a list_view; their lengths are null, and they have no items.
         array = array if types.is_list_view(kind) or types.is_large_list_view(kind) else array.drop_null()
     _valid_values(digest, array, pyarrow)
 
 
 def _without_views(kind: Any, pyarrow: Any) -> Any:
-    """The type without a view at its top, of which pyarrow cannot drop nulls."""
+    """The type itself, or the one without a view for string_view and binary_view, whose nulls pyarrow cannot drop."""
     types = pyarrow.types
     if types.is_string_view(kind):
         return pyarrow.large_string()

@@ -1,4 +1,4 @@
-"""Names of other systems as paths of the tree, and back."""
+"""Converts names of other systems to paths of the tree, and back."""
 
 from urllib.parse import unquote
 
@@ -13,11 +13,11 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def path_of(symbol: str, prefix: str = "") -> str:
-    """The path at which a symbol becomes a table: ``prefix``, and the symbol, in which ``/`` separates names.
+    """The path of the table that a symbol becomes: ``prefix`` and the symbol, in which ``/`` separates names.
 
-    Characters that no path holds (``*``, ``?``, control characters, a slash that begins or ends the symbol or follows
-    another, a name that is ``.`` or ``..``) become ``%`` and two hexadecimal digits for each byte, and so does a ``%``
-    that looks like the beginning of one. So :func:`symbol_of` gives each symbol back.
+    Characters that a path cannot hold are written as ``%`` and two hexadecimal digits for each byte: ``*``, ``?``,
+    control characters, a slash that begins or ends the symbol or follows another one, the dots of a name that is ``.``
+    or ``..``, and a ``%`` that looks like the start of such a code. :func:`symbol_of` is the inverse.
 
     >>> from drumlin.migrate import path_of, symbol_of
     >>> path_of("us/AAPL", "prices"), path_of("odd?/../100%"), path_of("a//b%2F")
@@ -29,7 +29,8 @@ def path_of(symbol: str, prefix: str = "") -> str:
 
 
 def file_path(name: str, prefix: str) -> str:
-    """The path of a file or folder, whose name stays as it is if it is a path: another may become the same one."""
+    """The path for the name of a file or folder. A name that is a valid path stays as it is, so two different names may
+    become the same path."""
     return _path(name, prefix, percent=False)
 
 
@@ -53,7 +54,7 @@ def _path(symbol: str, prefix: str, percent: bool) -> str:
 
 
 def symbol_of(path: str, prefix: str = "") -> str:
-    """The symbol that :func:`path_of` made ``path`` of."""
+    """The symbol for which :func:`path_of` returned ``path``."""
     top = prefix.strip("/")
     if top and not path.startswith(f"{top}/"):
         raise InvalidArgument(f"the path {path!r} is not below {top!r}")
@@ -61,10 +62,10 @@ def symbol_of(path: str, prefix: str = "") -> str:
 
 
 def _escaped(symbol: str, at: int, percent: bool) -> str:
-    """The character at a place, as a path has it."""
+    """The character at an index of the symbol, as it is written in the path."""
     char = symbol[at]
     if char == "/":
-        # One that separates two names stays.
+        # A slash that separates two names stays.
         stays = 0 < at < len(symbol) - 1 and symbol[at - 1] != "/"
         return char if stays else "%2F"
     looks = percent and char == "%" and len(symbol) >= at + 3 and _HEX.issuperset(symbol[at + 1 : at + 3])

@@ -1,5 +1,5 @@
-"""How a migration knows what it has done: each version says where it is from, in the message of the commit that made
-it. So the note is there if and only if the rows are."""
+"""Records what a migration has done: the message of each commit says which version of which source it holds. So the
+record exists if and only if the rows do."""
 
 import datetime as dt
 import json
@@ -22,22 +22,22 @@ from drumlin import (
 )
 
 _BEGIN = "migrated "
-#: What fails with these is no fault of the table at hand: the migration ends.
+#: Errors that are not about one table: they end the migration.
 FATAL = (Closed, Corrupt, InDoubt, Internal, Locked, SnapshotExpired, Unavailable)
 
 
 class Mismatch(Exception):
-    """What was read back is not what was written."""
+    """The rows that were read back differ from those that were written."""
 
 
 def message(origin: dict[str, Any], version: int, time: str, **more: Any) -> str:
-    """What a version says of where it is from."""
+    """The message of a version: where it comes from."""
     told = {**origin, "version": version, "time": time, **more}
     return _BEGIN + json.dumps(told, ensure_ascii=False)
 
 
 def record_of(version: Version) -> dict[str, Any] | None:
-    """What a version says of where it is from, if a migration made it."""
+    """What the message of a version says, if a migration made it; else None."""
     said = version.message
     if said is None or not said.startswith(_BEGIN):
         return None
@@ -49,21 +49,21 @@ def record_of(version: Version) -> dict[str, Any] | None:
 
 
 class Found(NamedTuple):
-    """What earlier runs have left of one table."""
+    """What earlier runs have migrated of one table."""
 
-    #: The number here of each version of the source.
+    #: The number in the store of each version of the source.
     numbers: dict[int, int]
-    #: The greatest version of the source that is here; None if there is none.
+    #: The greatest version of the source that is in the store; None if there is none.
     newest: int | None
-    #: How many versions were here and are deleted.
+    #: The number of versions that were in the store and have been deleted.
     deleted: int
-    #: The snapshots that hold each version here, by its number.
+    #: For each version in the store, by its number, the snapshots that hold it.
     held: dict[int, frozenset[str]]
 
 
 def found(store: Store, path: str, origin: dict[str, Any], times: dict[int, str]) -> Found:
-    """What is at ``path``. :class:`drumlin.AlreadyExists` if it is anything else than what earlier runs have brought of
-    the same source; ``times`` are those of the versions of the source."""
+    """Finds what earlier runs have migrated to ``path``. Raises :class:`drumlin.AlreadyExists` if the table has a
+    version that does not come from this source. ``times`` are the times of the source's versions, by number."""
     try:
         versions = store.table(path).versions()
     except NotFound:
@@ -93,10 +93,10 @@ def _source(record: dict[str, Any]) -> str:
 
 
 def commit(store: Store, said: str, write: Callable[[Transaction], None]) -> None:
-    """One commit that says ``said``, unless ``write`` finds that it does not read back what it has written."""
+    """Makes one commit with the message ``said``. Nothing is committed if ``write`` raises, such as a Mismatch."""
     store.transact(write, message=said)
 
 
 def iso(moment: dt.datetime) -> str:
-    """A time as text; one without a zone is in UTC."""
+    """A time in ISO 8601; one without a zone is in UTC."""
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).isoformat()

@@ -1,4 +1,4 @@
-"""What a migration did: counted by its threads, and given to the caller at the end."""
+"""Reports what a migration did: its threads count, and the caller gets the sums at the end."""
 
 import functools
 import threading
@@ -16,13 +16,13 @@ _P = ParamSpec("_P")
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing that did not come over."""
+    """Something that was not migrated."""
 
     #: The symbol, table, file or snapshot.
     name: str
-    #: Its version in the source; None if all of it is meant.
+    #: Its version in the source; None if the failure concerns all of its versions.
     version: int | None
-    #: What was wrong.
+    #: Why it was not migrated.
     reason: str
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Report:
-    """What a migration did in this run.
+    """What one run of a migration did.
 
     >>> from drumlin.migrate import Failure, Report
     >>> print(Report("arcticdb", symbols=2, versions=10, rows=1000, bytes=16000, seconds=0.5, skipped=3))
@@ -41,30 +41,30 @@ class Report:
       failed: model version 0: it is pickled
     """
 
-    #: What it was from, or to.
+    #: The other system: ``"arcticdb"``, ``"to parquet"`` and so on.
     kind: str
-    #: Symbols or tables of which something came over in this run.
+    #: The number of symbols or tables of which something was migrated in this run.
     symbols: int = 0
-    #: Versions that came over in this run; in an export, files.
+    #: The number of versions that were migrated in this run; for an export, of files.
     versions: int = 0
-    #: Their rows.
+    #: The number of their rows.
     rows: int = 0
-    #: Their bytes in memory; in an export, bytes of files.
+    #: Their size in memory, in bytes; for an export, that of the files.
     bytes: int = 0
-    #: How long it took.
+    #: How long the run took.
     seconds: float = 0.0
-    #: Versions that an earlier run had brought.
+    #: The number of versions that an earlier run had migrated.
     skipped: int = 0
-    #: The names of snapshots made in this run.
+    #: The names of the snapshots that were made in this run.
     snapshots: list[str] = field(default_factory=list)
-    #: What did not come over.
+    #: What was not migrated.
     failures: list[Failure] = field(default_factory=list)
-    #: What came over with a difference, each in a sentence.
+    #: Differences from the source, each as a sentence.
     notes: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Whether everything came over."""
+        """Whether everything was migrated."""
         return not self.failures
 
     def __str__(self) -> str:
@@ -81,8 +81,8 @@ class Report:
 
 
 class Incomplete(Error):
-    """Raised at the end of a migration with ``strict=True`` if something did not come over. All else has, and
-    :attr:`report` says what."""
+    """Raised at the end of a migration with ``strict=True`` if something was not migrated. Everything else was;
+    :attr:`report` has the details."""
 
     __module__ = "drumlin.migrate"
 
@@ -94,7 +94,7 @@ class Incomplete(Error):
 
 
 def bytes_text(count: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes as text, such as ``1.5 MB``."""
     if count < 1000:
         return f"{count:.0f} B"
     for unit in ("kB", "MB", "GB"):
@@ -105,14 +105,14 @@ def bytes_text(count: float) -> str:
 
 
 def reason_text(reason: object) -> str:
-    """What was wrong, in one line: other packages say it in many."""
+    """A reason in one line. Messages of other packages may have many."""
     lines = [line.strip() for line in str(reason).splitlines() if line.strip()]
     first = lines[0] if lines else ""
     return f"{type(reason).__name__}: {first}" if isinstance(reason, BaseException) else first
 
 
 class _Halted(BaseException):
-    """What the caller's progress raised. It is no fault of a version, so nothing on the way takes it for one."""
+    """Carries what the caller's progress function raised, so that it is not taken for the failure of a version."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -120,7 +120,7 @@ class _Halted(BaseException):
 
 
 def halts(migration: Callable[_P, Report]) -> Callable[_P, Report]:
-    """Lets a migration raise what its progress raised."""
+    """Decorates a migration so that it raises what its progress function raised."""
 
     @functools.wraps(migration)
     def call(*arguments: _P.args, **named: _P.kwargs) -> Report:
@@ -133,7 +133,7 @@ def halts(migration: Callable[_P, Report]) -> Callable[_P, Report]:
 
 
 class Tally:
-    """Counts what threads do, and calls the caller's progress. Threads share one."""
+    """Counts what the threads do, and calls the caller's progress function. All threads share one."""
 
     def __init__(self, kind: str, progress: Progress | None) -> None:
         self._kind = kind
@@ -152,12 +152,12 @@ class Tally:
         self._notes: list[str] = []
 
     def expect(self, versions: int) -> None:
-        """Counts versions that are to be brought."""
+        """Adds to the number of versions that will be migrated."""
         with self._lock:
             self._total += versions
 
     def brought(self, name: str, rows: int, size: int, versions: int = 1) -> None:
-        """A version, or several, of ``name`` came over. What ``progress`` raises passes."""
+        """Counts versions of ``name`` that were migrated."""
         with self._lock:
             self._names.add(name)
             self._versions += versions
@@ -166,26 +166,26 @@ class Tally:
             self._step(versions)
 
     def skip(self, versions: int) -> None:
-        """These were there."""
+        """Counts versions that an earlier run had migrated."""
         with self._lock:
             self._skipped += versions
             self._step(versions)
 
     def gone(self, sentence: str) -> None:
-        """A version is no longer in the source."""
+        """Notes that a version is no longer in the source."""
         with self._lock:
             self._notes.append(sentence)
             self._step(1)
 
     def fail(self, name: str, version: int | None, reason: object, steps: int = 0) -> None:
-        """Something did not come over, which was expected as ``steps`` versions."""
+        """Adds a failure, which stands for ``steps`` of the expected versions."""
         said = reason_text(reason)
         with self._lock:
             self._failures.append(Failure(name, version, said))
             self._step(steps)
 
     def note(self, sentence: str) -> None:
-        """Something came over with a difference."""
+        """Notes a difference from the source."""
         with self._lock:
             self._notes.append(sentence)
 
@@ -203,7 +203,7 @@ class Tally:
             raise _Halted(error) from error
 
     def report(self, strict: bool) -> Report:
-        """What was done; with ``strict`` the exception if something failed."""
+        """The report of the run. Raises :class:`Incomplete` if ``strict`` and something failed."""
         order = sorted(self._failures, key=lambda failure: (failure.name, failure.version or 0))
         report = Report(
             self._kind,

@@ -1,4 +1,4 @@
-"""A few threads that do pieces of work, within a budget of memory."""
+"""A few threads that share work and a memory budget."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from drumlin import InvalidArgument
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type
 
 _Item = TypeVar("_Item")
 
 
 class Stopped(Exception):
-    """Another thread has failed, or the caller has given up: this one ends."""
+    """Ends a thread after another one has failed or the caller has been interrupted."""
 
 
 class Crew:
-    """Threads, and what they share: whether to stop, and the memory in use."""
+    """Threads, and what they share: whether to stop, and how much memory is in use."""
 
     def __init__(self, threads: int, memory_bytes: int) -> None:
         for name, value in (("threads", threads), ("memory_bytes", memory_bytes)):
@@ -32,13 +32,13 @@ class Crew:
         self._stopped = False
 
     def run(self, work: Callable[[_Item], None], items: Iterable[_Item]) -> None:
-        """Does ``work`` on each item. What it raises ends all, and is raised here once all threads have ended."""
+        """Calls ``work`` on each item. An exception stops all threads, and is raised here once they have ended."""
         waiting: set[Future[None]] = set()
         with ThreadPoolExecutor(self._threads, thread_name_prefix="migrate") as pool:
             try:
                 for item in items:
                     waiting.add(pool.submit(work, item))
-                    # No more are waiting than threads have to do soon.
+                    # The queue holds only what the threads will do soon.
                     if len(waiting) >= 4 * self._threads:
                         waiting = self._ended(waiting)
                 while waiting:
@@ -58,14 +58,14 @@ class Crew:
         return rest
 
     def check(self) -> None:
-        """Ends this thread's work if another has failed."""
+        """Raises Stopped if another thread has failed."""
         if self._stopped:
             raise Stopped
 
     @contextmanager
     def memory(self, size: int) -> Iterator[None]:
-        """Waits until ``size`` bytes are within the budget, or nobody else uses any: a piece that is larger than the
-        budget is alone."""
+        """Takes ``size`` bytes of the budget, and waits until they are available. What exceeds the whole budget waits
+        until no other thread uses memory."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or not self._used or self._used + size <= self._limit)
             self.check()

@@ -10,7 +10,7 @@ from .parts import ROOT
 #: See crates/drumlin/tests/tidy/pairs.rs, which reads them.
 FOLDER = ROOT / "crates/drumlin/tests/nightly"
 HEADER = """\
-# Pairs of operations that a night's run of tests/it/swarm.rs reached, written by `make nightly`: an operation, the one
+# Pairs of operations that a night's run of tests/it/models/swarm.rs reached, by `make nightly`: an operation, the one
 # after it on the same table, how often that was done and refused; the kind of the table (plain, sorted, keyed), where
 # its rows lay (memory, row groups, patches, inline, copied), the storage (folder, shared, bucket); and how many
 # operations were done after both.

@@ -86,11 +86,12 @@ def seeded(folder: Path) -> set[str]:
     found = set()
     for file in folder.rglob("*.rs"):
         text = file.read_text()
+        module = "::".join(file.relative_to(folder).with_suffix("").parts)
         starts = [*FUNCTION.finditer(text)]
         for at, start in enumerate(starts):
             body = text[start.end() : starts[at + 1].start() if at + 1 < len(starts) else len(text)]
             if SEEDED.search(body):
-                found.add(f"{file.stem}::{start[1]}")
+                found.add(f"{module}::{start[1]}")
     return found
 
 
@@ -112,7 +113,7 @@ def models(binaries: dict[str, Path], pairs: Path) -> Part:
     def job(rng: random.Random) -> Job:
         if not turns:
             # The pairs of all operations are counted by one of them, which so gets a third of all turns.
-            turns.extend([*names, *["swarm::whatever_follows_whatever_equals_the_model"] * (len(names) // 2)])
+            turns.extend([*names, *["models::swarm::whatever_follows_whatever_equals_the_model"] * (len(names) // 2)])
             rng.shuffle(turns)
         name = turns.pop()
         rounds = max(1, min(2000, int(JOB_SECONDS / seconds_a_seed.get(name, JOB_SECONDS / 4))))

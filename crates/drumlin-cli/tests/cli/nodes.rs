@@ -91,7 +91,7 @@ s
 }
 
 #[test]
-fn nodes_are_removed_with_what_rests_on_them() {
+fn nodes_are_removed_with_what_depends_on_them() {
     let desk = Desk::with_tables();
     let lines = "\
 {\"path\": \"c/x\", \"payload\": 1}
@@ -175,7 +175,7 @@ fn nodes_go_to_lines_and_back() {
 }
 
 #[test]
-fn whoever_reads_few_of_many_nodes_gets_them() {
+fn a_reader_of_few_among_many_nodes_gets_them() {
     let desk = Desk::new();
     let line = |n: u32| format!("{{\"path\":\"n/{n}\",\"payload\":\"{}\"}}\n", "x".repeat(100));
     desk.file("many", &(0..20_000).map(line).collect::<String>());

@@ -30,7 +30,7 @@ const TARGETS: [&str; 17] = [
 ];
 
 #[test]
-fn nothing_of_the_store_is_told_without_the_token() {
+fn nothing_of_the_store_is_shown_without_the_token() {
     let shown = shown(true);
     let wrong = "0".repeat(shown.token.len());
     let half = &shown.token[..shown.token.len() / 2];

@@ -100,7 +100,7 @@ pub enum Bug {
     /// Blocks of a failed write that could not be deleted are forgotten.
     ForgetAbandoned = 80,
     /// After a put without an answer another root is put, instead of the same bytes, though the root has not changed.
-    RetryAnew = 81,
+    RetryAsNew = 81,
     /// An audit deletes unknown blocks of sessions that are still open.
     SweepOpenSessions = 82,
     /// Keys are looked up in row groups whose key has another type.

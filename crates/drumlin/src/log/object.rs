@@ -297,7 +297,7 @@ impl ObjectLog {
                 }
             };
             if !replaced {
-                if planted(Bug::RetryAnew) {
+                if planted(Bug::RetryAsNew) {
                     return Ok(false);
                 }
                 if (lost || unknown) && !self.wait(tail, false)? {

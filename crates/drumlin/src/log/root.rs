@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_read_back_and_any_damage_is_told() {
+    fn what_is_encoded_is_read_back_and_any_damage_is_reported() {
         let root = sample();
         let bytes = Bytes::from(root.encode().unwrap());
         assert_eq!(Root::decode(&bytes).unwrap(), root);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_an_entry_is_told_or_it_is_said_that_it_cannot_be() {
+    fn what_became_of_an_entry_is_known_or_said_to_be_unknown() {
         let root = sample();
         assert_eq!(root.tells(Seq(100), EntryId(700)), EntryStatus::There);
         assert_eq!(root.tells(Seq(40), EntryId(280)), EntryStatus::There);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_continues_another_or_it_is_told_that_it_does_not() {
+    fn a_root_continues_another_or_is_known_not_to() {
         let store = |store: u128, root: &Root| Root { origin: Origin { store, parent: None }, ..root.clone() };
         let old = sample();
         let known = store(1, &old);

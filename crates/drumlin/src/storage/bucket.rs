@@ -364,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_failed_among_others_are_told_by_themselves() {
+    fn each_name_that_failed_among_others_is_reported() {
         let names: Vec<String> = (0..4).map(|n| format!("blocks/1/{n}.blk")).collect();
         let body = "Server returned error response: <?xml version=\"1.0\"?>\n<DeleteResult xmlns=\"x\">\
             <Error><Key>a&amp;b/blocks/1/0.blk</Key><Code>InternalError</Code><Message>not now</Message></Error>\
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_bucket_or_no_option_is_told() {
+    fn what_is_no_bucket_or_no_option_is_refused() {
         let none = BTreeMap::new();
         for (uri, what) in [
             ("s3://user:canary-pass@bucket/x", "contains credentials"),

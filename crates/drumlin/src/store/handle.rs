@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::parts::{Commits, Handles, Pin, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
-use crate::base::{Env, Result, Seq, Timestamp, waiting};
+use crate::base::{Env, Result, Seq, waiting};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
 use crate::log::{CommitLog, SealingLog};
@@ -187,22 +187,6 @@ impl Store {
             self.refresh()?;
         }
         Ok(self.commits().newest().pinned())
-    }
-
-    /// In a shared store: takes in what others have committed, so that what is written does not depend on anything that
-    /// was changed before the call.
-    pub(super) fn refresh_if_shared(&self) -> Result<()> {
-        self.setting().check_writable()?;
-        if self.setting().is_shared() {
-            self.refresh()?;
-        }
-        Ok(())
-    }
-
-    /// The time at which a call begins that takes a while.
-    pub(super) fn began(&self) -> Timestamp {
-        let commits = self.commits();
-        commits.times().now(commits.newest().state().time)
     }
 
     /// Where the store is.

@@ -64,6 +64,7 @@ pub use write::computed::{
 };
 pub use write::encode::{RowGroups, Schemes, batch_bytes, encode_group, in_pieces};
 pub use write::merge::{BoundMerge, Merge, Outcome, WhenMatched, WhenNotMatched};
+pub use write::rows_schema::RowsSchema;
 
 pub use memory::batch::{PreparedRows, RowsChange};
 pub use order::runs::{PART_BYTES_MAX, RunGroup, SortedRuns, merged_runs};

@@ -13,6 +13,9 @@ use drumlin::{Result, Store, Tables};
 /// One row of the tables that these tests write.
 pub type Row = (i64, Option<String>);
 
+/// What went wrong, if anything: of functions that planted bugs are shown to.
+pub type Checked = std::result::Result<(), String>;
+
 /// A CPU pool for all tests, so that they do not start a thousand threads.
 pub fn pool(threads: usize) -> Pool {
     static ONE: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();

@@ -64,12 +64,12 @@ const FAULTS: [(&str, &str); 28] = [
 
 /// Names for several operations.
 const GROUPS: [(&str, &str); 3] = [
-    // What `tests/it/random.rs` and `wide.rs` choose, and read again after each.
+    // What `tests/it/models/random.rs` and `wide.rs` choose, and read again after each.
     (
         "random operations",
         "write, upsert, delete, drop, undrop, snapshot, checkpoint, reclaim, open, read, look-up, nodes, transaction",
     ),
-    // What `tests/it/hostile.rs` does to a store.
+    // What `tests/it/faults/hostile.rs` does to a store.
     (
         "hostile operations",
         "write, upsert, delete, drop, undrop, snapshot, checkpoint, reclaim, open, read, look-up, nodes, transaction, feed, \

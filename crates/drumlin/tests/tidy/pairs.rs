@@ -1,13 +1,13 @@
 //! The part of `docs/faults.md` that a night's run makes: how often each operation followed each other, and its figures.
 //!
-//! `tests/it/swarm.rs` counts, `python/tests/nightly` adds up and writes the files that are read here. A pair that was never reached
+//! `tests/it/models/swarm.rs` counts, `python/tests/nightly` adds up and writes the files that are read here. A pair that was never reached
 //! fails this test: then the operations that `swarm` draws have a hole, or a verb is new and no night has passed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-#[path = "../it/verbs.rs"]
+#[path = "../it/models/verbs.rs"]
 mod verbs;
 
 use verbs::{KINDS, LIES, Needs, STORAGES, VERBS};
@@ -84,7 +84,7 @@ pub fn part(counts: &str, figures: &str) -> (String, Vec<String>) {
     let mut missing = Vec::new();
     let mut page = String::from(
         "\n## Pairs\n\n\
-         How often `tests/it/swarm.rs` did the operation of a column to a table right after that of a row, in the last night's run: \
+         How often `tests/it/models/swarm.rs` did the operation of a column to a table right after that of a row, in the last night's run: \
          `make nightly`. In brackets where the table is gone then, and it can only be refused.\n\n| |",
     );
     VERBS.iter().for_each(|(verb, _)| write!(page, " {verb} |").unwrap());
@@ -136,7 +136,7 @@ pub fn of_last_night(root: &Path) -> (String, Vec<String>) {
 }
 
 #[test]
-fn a_pair_that_was_never_reached_is_told() {
+fn a_pair_that_was_never_reached_is_reported() {
     let line = |(first, second): (&str, &str)| format!("{first} {second} 7 1{}\n", " 1".repeat(COLUMNS + 1));
     let all = || VERBS.iter().flat_map(|(first, _)| VERBS.iter().map(move |(second, _)| (*first, *second)));
     let whole: String = all().map(line).collect();

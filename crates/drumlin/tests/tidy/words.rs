@@ -51,6 +51,21 @@ fn comments_are_plain_english() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn identifiers_are_plain_english() {
+    let root = root();
+    let mut wrong = Vec::new();
+    for folder in ["bench", "crates", "examples", "fuzz/src", "interleavings/src", "python"] {
+        for file in files(&root.join(folder), &["rs", "py", "pyi"]) {
+            // This file names the words.
+            if !is_built(&file) && !file.ends_with("tidy/words.rs") {
+                wrong.extend(complaints(&file, identifiers));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -96,6 +111,31 @@ fn comment(line: &str) -> String {
         Some((_, comment)) => text(comment),
         None => String::new(),
     }
+}
+
+/// The words of the identifiers in a line, each identifier a phrase of its own.
+fn identifiers(line: &str) -> String {
+    let mut phrases = String::new();
+    for identifier in line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()) {
+        let mut before = '_';
+        for c in identifier.chars() {
+            match c {
+                '_' => phrases.push(' '),
+                c if c.is_uppercase() && before.is_lowercase() => phrases.extend([' ', c]),
+                c => phrases.push(c),
+            }
+            before = c;
+        }
+        phrases.push_str(" | ");
+    }
+    phrases.to_lowercase()
+}
+
+#[test]
+fn banned_words_are_found_in_identifiers() {
+    let found = |text: &str| !banned_in(text, identifiers).is_empty();
+    assert!(found(concat!("fn let_", "go_of_inline(&self) {")) && found(concat!("Bug::Retry", "Anew")));
+    assert!(found(concat!("what_", "rests_on(it)")) && !found("let rests = on;"));
 }
 
 #[test]

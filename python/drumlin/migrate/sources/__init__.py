@@ -1,4 +1,4 @@
-"""What other systems have, brought into a store: a system a file, and what all of them share (``history``).
+"""Imports from other systems: one file for each system, and what they share (``history``).
 
-Each function tells what it brought by a report, compares it with what was there, and goes on after an interruption.
+Each function returns a report, checks what it wrote against the source, and continues after an interruption.
 """

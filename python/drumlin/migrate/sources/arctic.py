@@ -1,17 +1,16 @@
-"""From ArcticDB: symbols, their versions, metadata and snapshots.
+"""Imports from ArcticDB: symbols, their versions, metadata and snapshots.
 
-Each version is one commit, which says where it is from, and is made only once the rows read back as they were. So what
-is there is complete and checked, and another run goes on after it. Snapshots come after all versions, and what ArcticDB
-shows in snapshots alone is deleted from the list of versions after the snapshots.
+Each version is one commit, whose message says where it comes from, and which is made only if the rows read back equal.
+So every version in the store is complete and checked, and the next run continues after it. Snapshots are made after all
+versions. Versions that only snapshots show in ArcticDB are deleted from the list of versions after that.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from drumlin import AlreadyExists, Error, InvalidArgument, NotFound, Progress, SchemaMismatch, Store, Transaction
-from drumlin._arguments.fit import Fit
-from drumlin._values.json import plain_json, to_json
-from drumlin.migrate.digest import ArrowDigest, FrameDigest, frame_digest
+from drumlin.migrate.digest import FrameDigest, converted_digest, frame_digest
+from drumlin.migrate.metadata import as_json, refusal
 from drumlin.migrate.names import path_of
 from drumlin.migrate.record import FATAL, Found, Mismatch, commit, found, message, record_of
 from drumlin.migrate.report import Report, Tally, halts
@@ -22,7 +21,7 @@ __all__ = ["from_arctic"]
 
 
 class _Before(NamedTuple):
-    """The version before another."""
+    """The version that precedes another one."""
 
     rows: int
     sha256: str
@@ -45,22 +44,23 @@ def from_arctic(
     memory_bytes: int = 1 << 30,
     progress: Progress | None = None,
 ) -> Report:
-    """Brings the symbols of an ArcticDB library into ``store``: each becomes a table at ``prefix`` and its name
-    (:func:`path_of`), each of its versions a version there, in their order, with its metadata. Where ArcticDB has
-    deleted versions, numbers differ; the message of each version says its number and time in ArcticDB. ``symbols`` are
-    those to bring; or ``pattern``, with ``*`` for anything. With ``versions=False`` only the newest version of each
-    comes, and those that snapshots show.
+    """Imports the symbols of an ArcticDB library into ``store``. Each symbol becomes a table at ``prefix`` and its name
+    (:func:`path_of`). Its versions become versions of the table, in order, with their metadata. Their numbers differ
+    where ArcticDB has deleted versions; the message of each version has its number and time in ArcticDB. ``symbols``
+    selects symbols by name, ``pattern`` by a pattern in which ``*`` matches anything. With ``versions=False``, only the
+    newest version of each symbol is imported, and the versions that snapshots show.
 
-    Snapshots show what they show in ArcticDB, under their names after ``snapshot_prefix``. Versions that are deleted
-    there, and that only snapshots show, are so here.
+    Snapshots are named ``snapshot_prefix`` and their name, and show the same versions as in ArcticDB. A version that
+    ArcticDB has deleted, and that only snapshots show, is shown only by snapshots in the store, too.
 
-    Run again after whatever ended it, or for what is new in the library, it goes on: what is there is not written
-    again. A version is committed if what the store reads back has the digest of the frame; see ``docs/migrating.md``.
+    Call it again after an interruption, or to import what is new in the library: versions that are in the store are not
+    written again. A version is committed only if the store reads back rows with the digest of the source's frame; see
+    ``docs/migrating.md``.
 
-    What does not come over, such as pickled data, is in the report, by name, and does not keep others from it; with
-    ``strict`` :class:`Incomplete` is raised at the end. With ``coerce`` frames and metadata that would not come back as
-    they were are stored as pyarrow and JSON have them, each with a note in the report. ``threads`` work at once, on
-    frames of ``memory_bytes`` in all, or one larger one.
+    Data that cannot be migrated, such as pickled data, are listed in the report, and do not stop the migration; with
+    ``strict``, :class:`Incomplete` is raised at the end. With ``coerce``, frames and metadata that would not come back
+    equal are stored as pyarrow and JSON convert them, each with a note in the report. ``threads`` is the number of
+    threads, and ``memory_bytes`` the limit for all frames in memory; a frame above the limit is migrated alone.
 
     >>> import arcticdb, drumlin, pandas, tempfile
     >>> from drumlin.migrate import from_arctic
@@ -86,7 +86,7 @@ def from_arctic(
 
 
 class _Run:
-    """A migration under way."""
+    """A running migration."""
 
     def __init__(
         self, library: Any, store: Store, prefix: str, snapshot_prefix: str, coerce: bool, tally: Tally, crew: Crew
@@ -99,21 +99,21 @@ class _Run:
         self._tally = tally
         self._crew = crew
         self._held = {snapshot.name: snapshot.versions for snapshot in store.snapshots()}
-        #: What each snapshot shows: by its name in ArcticDB, the version here of each path.
+        #: What each snapshot shows: by its name in ArcticDB, the version in the store of each path.
         self._shown: dict[str, dict[str, int]] = {}
-        #: What snapshots lack, because it did not come over.
+        #: What each snapshot lacks because it was not migrated.
         self._lacks: dict[str, list[str]] = {}
-        #: Versions here of each path that ArcticDB has deleted, and the snapshots that show each.
+        #: For each path, the versions in the store that ArcticDB has deleted, and the snapshots that show them.
         self._deleted: dict[str, dict[int, tuple[str, ...]]] = {}
-        #: Versions that are here of tables that are no longer there: paths, and numbers in ArcticDB.
+        #: Versions in the store of tables that have been dropped since: paths, and numbers in ArcticDB.
         self._dropped: set[tuple[str, int]] = set()
-        #: Versions that did not come over.
+        #: Versions that were not migrated.
         self._failed: set[tuple[str, int]] = set()
         #: Snapshots that could not be made.
         self._unmade: set[str] = set()
 
     def symbol(self, item: tuple[str, list[SourceVersion]]) -> None:
-        """Brings the versions of one symbol, the oldest first."""
+        """Imports the versions of one symbol, the oldest first."""
         symbol, versions = item
         self._crew.check()
         try:
@@ -141,7 +141,7 @@ class _Run:
         self._note_numbers(symbol, path, versions, there.numbers)
 
     def _there(self, path: str, origin: dict[str, Any], versions: list[SourceVersion]) -> Found:
-        """What earlier runs have brought; snapshots show versions that are no longer listed, too."""
+        """What earlier runs have migrated, including versions that only snapshots show."""
         there = found(self._store, path, origin, {version.number: version.time for version in versions})
         numbers = dict(there.numbers)
         for version in versions:
@@ -151,14 +151,14 @@ class _Run:
                     if number is None or made in there.held.get(number, ()):
                         continue
                     if version.number not in numbers and (number in there.held or not there.held):
-                        # It is of a table that was dropped, after which there may be another.
+                        # It belongs to a table that was dropped; there may be another one at its path.
                         self._dropped.add((path, version.number))
                     numbers.setdefault(version.number, number)
-        return there._replace(numbers=numbers, newest=max(numbers) if numbers else None)
+        return Found(numbers, max(numbers) if numbers else None, there.deleted, there.held)
 
     def _todo(self, symbol: str, versions: list[SourceVersion], there: Found) -> list[SourceVersion]:
-        """Versions that are to be written. Older ones than those that are there cannot be: they have been here and
-        were deleted, or were refused."""
+        """The versions that remain to be written. A version that is older than one in the store cannot be written: it
+        was there and has been deleted, or it was refused."""
         todo = [version for version in versions if version.number not in there.numbers]
         later = [version for version in todo if there.newest is None or version.number > there.newest]
         older = todo[: len(todo) - len(later)]
@@ -172,7 +172,7 @@ class _Run:
         return later
 
     def _newest(self, path: str) -> _Before | None:
-        """The newest version that is there, if an earlier run brought it."""
+        """The newest version in the store, if an earlier run migrated it."""
         try:
             newest = self._store.table(path).versions()[-1]
         except NotFound:
@@ -183,7 +183,7 @@ class _Run:
     def _version(
         self, symbol: str, path: str, origin: dict[str, Any], version: SourceVersion, before: _Before | None
     ) -> _Before | None:
-        """Brings one version; ``before`` is the one before it."""
+        """Imports one version; ``before`` is the one that precedes it."""
         with self._crew.memory(size_of(self._library, symbol, version)):
             source = frame_of(self._library, symbol, version)
             what = f"{symbol} version {version.number}"
@@ -208,7 +208,7 @@ class _Run:
     def _append(
         self, path: str, said: str, source: SourceFrame, metadata: Any, digest: FrameDigest, before: _Before | None
     ) -> bool:
-        """Writes just the rows that a version has more than the one before it, if it begins with that one's."""
+        """Appends the new rows of a version, if it begins with the rows of the one before. Returns whether it did."""
         if before is None or before.rows == 0 or len(source.frame) <= before.rows:
             return False
         if frame_digest(source.frame.iloc[: before.rows]).sha256 != before.sha256:
@@ -224,7 +224,7 @@ class _Run:
         try:
             commit(self._store, said, append)
         except (Mismatch, InvalidArgument, SchemaMismatch):
-            # Such as an index that is not numbered on: all rows are written.
+            # Such as a RangeIndex that does not continue: the caller writes all rows.
             return False
         return True
 
@@ -246,28 +246,20 @@ class _Run:
                 self._tally.note(f"{what}: missing values of column {column!r} are None (they were {kinds})")
 
     def _write_coerced(self, path: str, said: str, source: SourceFrame, metadata: Any) -> None:
-        from drumlin._pandas import to_arrow
-
-        rows = to_arrow(source.frame, Fit(coerce=True))
-
         def write(tx: Transaction) -> None:
             table = tx.table(path)
-            table.write(rows, metadata=metadata)
-            if _arrow_digest(table.read().to_arrow()) != _arrow_digest(rows):
+            table.write(source.frame, metadata=metadata, coerce=True)
+            if converted_digest(table.read().to_pandas()) != converted_digest(source.frame):
                 raise Mismatch(f"the store reads back other rows than were written to '{path}'; nothing was committed")
 
         commit(self._store, said, write)
 
     def _metadata(self, what: str, metadata: Any) -> Any:
-        plain = plain_json(metadata)
-        try:
-            to_json(plain, "metadata")
-        except InvalidArgument as error:
-            if not self._coerce:
-                raise
-            self._tally.note(f"{what}: {error}: it is stored as JSON has it")
-            return _as_json(plain)
-        return plain
+        """The metadata to write. Without ``coerce``, the store refuses what is not JSON when it is written."""
+        if not self._coerce or (error := refusal(metadata)) is None:
+            return metadata
+        self._tally.note(f"{what}: {error}: it is stored as JSON has it")
+        return as_json(metadata)
 
     def _note_numbers(self, symbol: str, path: str, versions: list[SourceVersion], numbers: Mapping[int, int]) -> None:
         for version in versions:
@@ -293,12 +285,12 @@ class _Run:
                 self._lacks.setdefault(name, []).append(f"{symbol} version {version.number}")
 
     def _names(self, name: str) -> tuple[str, str]:
-        """A snapshot's name here, and the one that it has while it is made again with more tables."""
+        """The name of a snapshot in the store, and its temporary name while more tables are added."""
         made = f"{self._snapshot_prefix}{name}"
         return made, f"{made}~"
 
     def snapshots(self) -> None:
-        """Makes the snapshots. One that an earlier run made, and that lacks some tables, is made again."""
+        """Makes the snapshots. A snapshot of an earlier run that lacks some tables is made again."""
         for name in sorted(self._lacks):
             lacking = sorted(self._lacks[name])
             self._tally.note(f"the snapshot {name!r} lacks {', '.join(lacking[:5])}{' ...' if lacking[5:] else ''}")
@@ -332,11 +324,11 @@ class _Run:
             return True
 
         def grow(name: str, of: str, held: Mapping[str, int]) -> None:
-            # What is held may be of tables that were dropped since.
+            # The snapshot may hold tables that have been dropped since.
             more = {path: n for path, n in shown.items() if path not in held}
             store.snapshot(name, versions=more, including=of)
 
-        # At each moment one of the two shows all that has been shown, so that nothing is given up.
+        # At each moment one of the two holds everything that was held before, so nothing is lost.
         if old is not None:
             if half != shown:
                 if half is not None:
@@ -349,35 +341,15 @@ class _Run:
         return True
 
     def delete(self) -> None:
-        """Deletes from the lists of versions what ArcticDB has deleted, and tables of which it lists none."""
+        """Deletes the versions that ArcticDB has deleted, and drops the tables of which it lists none."""
         for path, numbers in sorted(self._deleted.items()):
             try:
                 listed = {version.version for version in self._store.table(path).versions()}
             except NotFound:
                 continue
-            # A snapshot that could not be made is to be made by a later run.
+            # A later run may make a snapshot that could not be made, so its versions stay.
             gone = {n for n, held in numbers.items() if n in listed and self._unmade.isdisjoint(held)}
             if gone == listed:
                 self._store.drop(path)
             elif gone:
                 self._store.delete_versions({path: sorted(gone)})
-
-
-def _arrow_digest(table: Any) -> str:
-    digest = ArrowDigest(table.schema)
-    for batch in table.to_batches():
-        digest.take(batch)
-    return digest.hexdigest()
-
-
-def _as_json(value: Any) -> Any:
-    """A value as JSON has it: sequences are lists, keys are text, and what JSON does not know is text."""
-    if isinstance(value, dict):
-        return {str(key): _as_json(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_as_json(item) for item in value]
-    try:
-        to_json(value, "metadata")
-    except InvalidArgument:
-        return str(value).encode("utf-8", "backslashreplace").decode()
-    return value

@@ -1,15 +1,15 @@
-"""An ArcticDB library as a source: which versions it has, and the frame of each."""
+"""Reads an ArcticDB library: its versions, and the frame of each."""
 
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from drumlin import InvalidArgument
-from drumlin._optional import need
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 
-#: A rough size of a value in a frame, text or number.
+#: The approximate size of a value in a frame, text or number.
 _VALUE_BYTES = 16
 
 
@@ -18,13 +18,13 @@ class SourceVersion(NamedTuple):
 
     number: int
     time: str
-    #: Whether the symbol no longer lists it, so that only snapshots show it.
+    #: Whether it is deleted, so that only snapshots show it.
     deleted: bool
     snapshots: tuple[str, ...]
 
     @property
     def as_of(self) -> int | str:
-        """What ArcticDB reads it by."""
+        """The ``as_of`` with which ArcticDB reads it."""
         return self.snapshots[0] if self.deleted else self.number
 
 
@@ -33,18 +33,18 @@ class SourceFrame(NamedTuple):
 
     frame: Any
     metadata: Any
-    #: What ArcticDB gave: a "frame", a "series" or an "array".
+    #: What ArcticDB returned: a "frame", a "series" or an "array".
     kind: str
 
 
 class Refused(Exception):
-    """A version whose data are no table."""
+    """The data of a version are not a table."""
 
 
 def symbols_of(
     library: Any, pattern: str | None, symbols: Iterable[str] | None, versions: bool, snapshots: bool
 ) -> dict[str, list[SourceVersion]]:
-    """The versions to bring of each symbol, the oldest first."""
+    """The versions of each symbol to import, the oldest first."""
     wanted = _wanted(pattern, symbols)
     found: dict[str, list[SourceVersion]] = {}
     for symbol_version, info in library.list_versions().items():
@@ -90,8 +90,8 @@ def _newest_and_held(versions: list[SourceVersion]) -> list[SourceVersion]:
 
 
 def size_of(library: Any, symbol: str, version: SourceVersion) -> int:
-    """About how many bytes the frame of a version takes. What is pickled is refused here: to read it would run what
-    is in it."""
+    """The approximate size in bytes of a version's frame. Pickled data are refused here, because reading them would run
+    code that they contain."""
     told = library.get_description(symbol, as_of=version.as_of)
     if told.row_count is None:
         raise Refused("it is pickled, so it cannot be read as a table; read it in ArcticDB, and write its contents")

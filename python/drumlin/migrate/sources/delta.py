@@ -1,4 +1,4 @@
-"""From Delta Lake: a table with its history."""
+"""Imports from Delta Lake: a table with its history."""
 
 import datetime as dt
 import os
@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drumlin import Progress, Store, Unsupported
-from drumlin._arguments.checks import path_argument
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 from drumlin.migrate.report import Report, Tally, halts
-from drumlin.migrate.sources.history import Rows, Step, bring, json_details
+from drumlin.migrate.sources.history import Rows, Step, bring
 
 __all__ = ["from_delta"]
 
@@ -26,13 +25,13 @@ def from_delta(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Brings a Delta table, a ``deltalake.DeltaTable`` or its address, into the table at ``path``: each version that
-    Delta can still read becomes a version, with its number, time and operation in the message and Delta's commit
-    information in the metadata. With ``versions=False`` only the newest comes.
+    """Imports a Delta table, a ``deltalake.DeltaTable`` or its URI, into the table at ``path``. Each version that Delta
+    can still read becomes a version. Its message has the number, time and operation, and its metadata have Delta's
+    commit information. With ``versions=False``, only the newest version is imported.
 
-    A version that only adds files is appended; of any other all rows are written. Rows are in the order in which Delta
-    reads files, and those that were appended come after. See :func:`from_arctic` for running again, for how rows are
-    checked, and for ``strict``.
+    A version that only adds files is appended; for any other version, all rows are written. Rows have the order in
+    which Delta reads its files, and appended rows come last. See :func:`from_arctic` for repeated runs, for how rows
+    are checked, and for ``strict``.
 
     >>> import deltalake, drumlin, pyarrow, tempfile
     >>> from drumlin.migrate import from_delta
@@ -46,7 +45,8 @@ def from_delta(
     [('write', 1), ('append', 2)]
     """
     deltalake = need("deltalake", "a Delta table", "delta")
-    path_argument(path)
+    # A path that is not a str is refused before the source is read.
+    store.table(path)
     if isinstance(table, deltalake.DeltaTable):
         newest, options = table, storage_options or getattr(table, "_storage_options", None)
     else:
@@ -54,7 +54,7 @@ def from_delta(
         newest = deltalake.DeltaTable(os.fspath(table), storage_options=options)
     source = _Delta(deltalake, newest.table_uri, options)
     tally = Tally("delta", progress)
-    # deltalake numbers the history of an older version wrongly: it counts down from that one.
+    # deltalake misnumbers the history of an older version: it counts down from that version.
     history = deltalake.DeltaTable(newest.table_uri, storage_options=options).history()
     commits = {commit["version"]: commit for commit in history if commit["version"] <= newest.version()}
     wanted = sorted(commits) if versions else [newest.version()]
@@ -65,7 +65,7 @@ def from_delta(
 
 
 class _Delta:
-    """A Delta table at some of its versions."""
+    """A Delta table, to be read at any version."""
 
     def __init__(self, deltalake: Any, uri: str, options: Any) -> None:
         self._deltalake = deltalake
@@ -79,12 +79,12 @@ class _Delta:
         table = self._at(version)
         mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
         if mode != "none":
-            # deltalake refuses only newer tables of the kind, and would find no column of the others.
+            # deltalake refuses only newer tables of this kind; in others it would not find the columns.
             raise Unsupported(f"its columns have other names in files (delta.columnMapping.mode={mode})")
         return table.to_pyarrow_dataset()
 
     def readable(self, steps: list[Step], path: str, tally: Tally) -> list[Step]:
-        """Those from the oldest on whose log is there: Delta cleans its log of old versions."""
+        """The steps from the first version that Delta can read: it removes old versions from its log."""
         for at, step in enumerate(steps):
             try:
                 self._at(step.number)
@@ -98,12 +98,12 @@ class _Delta:
         return steps
 
     def step(self, commit: dict[str, Any], wanted: list[int]) -> Step:
-        """A version, to be read when it is its turn."""
+        """A version that is read when its turn comes."""
         number = int(commit["version"])
         stamp = commit.get("timestamp")
         time = "" if stamp is None else iso(dt.datetime.fromtimestamp(stamp / 1000, dt.UTC))
         operation = str(commit.get("operation", ""))
-        details = {"delta": json_details(commit)}
+        details = {"delta": commit}
         return Step(
             number,
             time,
@@ -115,7 +115,7 @@ class _Delta:
         )
 
     def _readable(self, version: int) -> bool:
-        """Whether the files are there: Delta vacuums those that only old versions need."""
+        """Whether the files of a version exist: Delta vacuums files that only old versions need."""
         dataset = self._dataset(version)
         paths = [fragment.path for fragment in dataset.get_fragments()]
         return all(info.type.name == "File" for info in dataset.filesystem.get_file_info(paths))

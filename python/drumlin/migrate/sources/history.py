@@ -1,7 +1,7 @@
-"""From a table with versions: each becomes a version of one table, the oldest first.
+"""Imports a table with versions: each becomes a version of one table, the oldest first.
 
-What a version only added is appended here; else all its rows are written. Rows stream through, and are read back before
-the commit.
+Rows are appended if a version only adds some; otherwise all rows of the version are written. Rows are streamed, and
+are read back before the commit.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,15 +9,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from drumlin import Error, Store, Transaction
-from drumlin._optional import need
-from drumlin._values.json import plain_json, to_json
 from drumlin.migrate.digest import ArrowDigest
+from drumlin.migrate.metadata import as_json
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch, commit, found, message
 from drumlin.migrate.report import Tally
 
 
 class Rows(NamedTuple):
-    """Rows that can be drawn, again where a commit is tried again."""
+    """Rows that can be read repeatedly, since a commit may be tried again."""
 
     schema: Any
     batches: Callable[[], Iterator[Any]]
@@ -29,18 +29,18 @@ class Step(NamedTuple):
     number: int
     time: str
     operation: str
-    #: What the source says of the version, as JSON.
+    #: What the source says about the version, which becomes metadata.
     details: dict[str, Any]
     #: All rows of the version.
     rows: Callable[[], Rows]
-    #: The rows that it adds to those of the version before it, if it does nothing else.
+    #: The rows that it adds to the version before it, if it does nothing else; else None.
     added: Callable[[], Rows | None]
-    #: Whether the source still has what the version needs.
+    #: Whether the source still has the files of the version.
     readable: Callable[[], bool]
 
 
 def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], tally: Tally) -> None:
-    """Brings the versions of one table that are not there."""
+    """Imports the versions of one table that are not in the store."""
     tally.expect(len(steps))
     name = path
     there = found(store, path, origin, {step.number: step.time for step in steps})
@@ -67,7 +67,7 @@ def bring(steps: list[Step], store: Store, path: str, origin: dict[str, Any], ta
 
 
 def _miss(step: Step, reason: object, steps: list[Step], name: str, tally: Tally) -> None:
-    """A version did not come over: a failure, unless it is an old one that the source itself has cleaned up."""
+    """Reports a version that was not migrated: a failure, unless the source itself has removed its files."""
     if step is not steps[-1] and not step.readable():
         tally.gone(f"{name} version {step.number}: its files are no longer in the source")
     else:
@@ -91,7 +91,7 @@ def _bring(step: Step, store: Store, path: str, origin: dict[str, Any], follows:
 def write_rows(
     tx: Transaction, path: str, rows: Rows, details: dict[str, Any], *, append: bool = False
 ) -> tuple[int, int]:
-    """Writes rows, or appends them, and reads them back; gives their number and bytes. The version's metadata have
+    """Writes or appends rows, reads them back, and returns their number and size in bytes. The version's metadata are
     ``details`` and the digest."""
     pyarrow = need("pyarrow", "a migration", "pyarrow")
     table = tx.table(path)
@@ -112,7 +112,7 @@ def write_rows(
         _ = table.append(stream) if append else table.write(stream)
     except Error:
         if wrong is not None:
-            # What the source said, without what Arrow's interface makes of it.
+            # The error of the source, not the one that Arrow's interface made of it.
             raise wrong from None
         raise
     sent = digest.hexdigest()
@@ -127,17 +127,5 @@ def write_rows(
             f"the store reads back {back.rows} rows other than the {digest.rows} written to '{path}', or columns of "
             "other types; nothing was committed"
         )
-    table.set_metadata({**details, "sha256": sent})
+    table.set_metadata(as_json({**details, "sha256": sent}))
     return digest.rows, digest.bytes
-
-
-def json_details(details: Any) -> dict[str, Any]:
-    """What a source says of a version, without what is no JSON."""
-    kept = {}
-    for key, value in dict(details).items():
-        try:
-            to_json(plain_json(value), "details")
-        except Error:
-            continue
-        kept[str(key)] = plain_json(value)
-    return kept

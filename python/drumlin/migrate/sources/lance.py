@@ -1,4 +1,4 @@
-"""From Lance: a data set with its history."""
+"""Imports from Lance: a data set with its history."""
 
 import datetime as dt
 import json
@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drumlin import Progress, Store
-from drumlin._arguments.checks import path_argument
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import iso
 from drumlin.migrate.report import Report, Tally, halts
-from drumlin.migrate.sources.history import Rows, Step, bring, json_details
+from drumlin.migrate.sources.history import Rows, Step, bring
 
 __all__ = ["from_lance"]
 
@@ -27,12 +26,12 @@ def from_lance(
     storage_options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Brings a Lance data set, a ``lance.LanceDataset`` or its address, into the table at ``path``: each version that
-    Lance lists becomes a version, with its number, time and operation in the message. With ``versions=False`` only the
-    newest comes. Indexes and blobs outside of the data set do not come over.
+    """Imports a Lance data set, a ``lance.LanceDataset`` or its URI, into the table at ``path``. Each version that
+    Lance lists becomes a version, whose message has the number, time and operation. With ``versions=False``, only the
+    newest version is imported. Indexes, and blobs outside the data set, are not migrated.
 
-    A version that only adds fragments is appended; of any other all rows are written, in Lance's order. See
-    :func:`from_arctic` for running again, for how rows are checked, and for ``strict``.
+    A version that only adds fragments is appended; for any other version, all rows are written, in Lance's order. See
+    :func:`from_arctic` for repeated runs, for how rows are checked, and for ``strict``.
 
     >>> import drumlin, lance, pyarrow, tempfile
     >>> from drumlin.migrate import from_lance
@@ -46,7 +45,8 @@ def from_lance(
     [2, 1]
     """
     lance = need("lance", "a Lance data set", "lance")
-    path_argument(path)
+    # A path that is not a str is refused before the source is read.
+    store.table(path)
     if isinstance(dataset, lance.LanceDataset):
         newest, options = dataset, storage_options or getattr(dataset, "_storage_options", None)
     else:
@@ -67,7 +67,7 @@ def from_lance(
 
 
 class _Lance:
-    """A Lance data set at some of its versions."""
+    """A Lance data set, to be read at any version."""
 
     def __init__(self, lance: Any, uri: str, options: Any) -> None:
         self._lance = lance
@@ -78,12 +78,12 @@ class _Lance:
         return self._lance.dataset(self._uri, version=version, storage_options=self._options)
 
     def step(self, version: dict[str, Any]) -> Step:
-        """A version, to be read when it is its turn."""
+        """A version that is read when its turn comes."""
         number = int(version["version"])
-        details = {"lance": {"version": number, **json_details(version.get("metadata") or {})}}
+        details = {"lance": {"version": number, **(version.get("metadata") or {})}}
         return Step(
             number,
-            # Lance gives local time, without a zone.
+            # Lance returns local time, without a zone.
             iso(version["timestamp"].astimezone(dt.UTC)),
             self._operation(number),
             details,
@@ -96,7 +96,7 @@ class _Lance:
         try:
             made = self._at(version).read_transaction(version)
         except Exception:
-            # Transactions are cleaned up apart from versions.
+            # Lance may have removed the transaction of a version that it still has.
             return ""
         return "" if made is None else type(made.operation).__name__
 
@@ -104,7 +104,7 @@ class _Lance:
         try:
             then = self._at(version - 1)
         except Exception:
-            # It is no longer there, though its rows may be here.
+            # Lance no longer has it, though the store may.
             return None
         now = self._at(version)
         old = [_said(fragment) for fragment in then.get_fragments()]

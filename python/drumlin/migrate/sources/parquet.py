@@ -1,4 +1,4 @@
-"""From Parquet: a directory of files."""
+"""Imports from Parquet: a directory of files."""
 
 import os
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from drumlin import AlreadyExists, InvalidArgument, NotFound, Progress, Store, Transaction
-from drumlin._optional import need
 from drumlin.migrate.names import file_path
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, commit, found, message
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.sources.history import Rows, write_rows
@@ -23,10 +23,10 @@ _BATCH_ROWS = 65536
 class _Unit(NamedTuple):
     """Files that become one table."""
 
-    #: Its name below the directory, with slashes.
+    #: The path below the directory, with slashes.
     name: str
     files: list[Path]
-    #: The folder in which names such as ``year=2024`` are columns.
+    #: The folder below which names such as ``year=2024`` are columns; None if there are none.
     hive: Path | None
 
 
@@ -41,18 +41,19 @@ def from_parquet(
     threads: int = 2,
     progress: Progress | None = None,
 ) -> Report:
-    """Brings the Parquet files below a directory into ``store``. Each ``.parquet`` file becomes a table, at ``prefix``
-    and its place below the directory without the suffix. With ``tables="folders"`` the files of one folder, in the
-    order of their names, become one table at the place of the folder; so does a file that is called ``part-0`` and is
-    the only one of its folder, as :func:`to_parquet` writes it, in either case.
+    """Imports the Parquet files below a directory into ``store``. Each ``.parquet`` file becomes a table, at ``prefix``
+    and the path of the file below the directory, without the suffix. With ``tables="folders"``, the files of each
+    folder, in the order of their names, become one table at the path of the folder. In either case, a file that is
+    called ``part-0`` and alone in its folder, as :func:`to_parquet` writes it, becomes a table at the path of the
+    folder.
 
-    A folder with folders such as ``year=2024`` in it is one table in either case: all files below it, with columns for
-    what those names say. Files and folders whose names begin with ``.`` or ``_`` are left out. A folder that is a Delta
-    or Iceberg table is a failure: which of its files count is in its log.
+    A folder that contains folders such as ``year=2024`` is one table in either case: it has the rows of all files below
+    the folder, with these names as columns. Files and folders whose names begin with ``.`` or ``_`` are ignored. A
+    folder that is a Delta or Iceberg table is a failure, because only its log says which of its files are current.
 
-    Files of one table may have different columns; those that a file lacks are null, and types widen. What pandas noted
-    in a file is kept where a table is one file. See :func:`from_arctic` for running again, for how rows are checked,
-    and for ``strict``.
+    The files of one table may have different columns: a column that a file lacks is null, and types are widened. The
+    metadata that pandas writes into a file are kept if the table consists of one file. See :func:`from_arctic` for
+    repeated runs, for how rows are checked, and for ``strict``.
 
     >>> import drumlin, os, pyarrow, pyarrow.parquet, tempfile
     >>> from drumlin.migrate import from_parquet
@@ -139,7 +140,7 @@ def _rows(unit: _Unit) -> Rows:
 
 
 def _units(top: Path, by_folder: bool, tally: Tally) -> list[_Unit]:
-    """What becomes tables, by name."""
+    """The files of each table, ordered by name."""
     units: list[_Unit] = []
     waiting = [top]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a store has, taken to formats of others: a format a file, and what they share (``tables``, ``lake_types``).
+"""Exports to other formats: one file for each format, and what they share (``tables``, ``lake_types``).
 
-What a format has no type for is refused, or said in the report.
+A type that the format lacks is converted, or its table is a failure in the report.
 """

@@ -1,4 +1,4 @@
-"""To Delta Lake: each table becomes a Delta table."""
+"""Exports to Delta Lake: each table becomes a Delta table."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
-from drumlin._arguments.checks import names
-from drumlin._arguments.named import flag
-from drumlin._optional import need
+from drumlin.migrate.arguments import flag, names
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.targets.lake_types import lake_schema, to_lake
@@ -30,14 +29,18 @@ def to_delta(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Writes the tables that ``pattern`` matches, all as of one instant, as Delta tables: ``prices/AAPL`` becomes the
-    Delta table ``prices/AAPL`` below ``directory``, by the package deltalake. Rows stream, and the table is there once
-    its log is written.
+    """Exports the tables that ``pattern`` matches, all as of one instant, as Delta tables, by the package deltalake:
+    ``prices/AAPL`` becomes the Delta table ``prices/AAPL`` below ``directory``. Rows are streamed, and the table exists
+    once its log is written.
 
-    Delta has fewer types. Unsigned integers become wider signed ones (decimals, of 64 bits), half floats floats, times
-    microseconds, those with a zone UTC, dictionaries plain values; a time that microseconds do not hold is a failure,
-    and so are columns of times of day, durations, intervals and nulls. Where a Delta table is in the place of a table
-    nothing is written, unless ``replace`` is given: then it gets a new version. See :func:`to_parquet` for the rest.
+    Delta has fewer types. ``uint8``, ``uint16`` and ``uint32`` become ``int16``, ``int32`` and ``int64``, and
+    ``uint64`` becomes ``decimal128(20, 0)``; ``float16`` becomes ``float32``, ``date64`` becomes ``date32``, a
+    dictionary becomes its values, and timestamps get the unit ``us``, and the zone UTC if they have one. A timestamp
+    that microseconds cannot hold is a failure; so is a column of type ``time32``, ``time64``, ``duration``,
+    ``month_day_nano_interval`` or ``null``, or of decimals with more than 38 digits.
+
+    If there is a Delta table at the place of any table, nothing is written, unless ``replace`` is True: then that Delta
+    table gets a new version. See :func:`to_parquet` for the other parameters.
 
     >>> import deltalake, drumlin, tempfile
     >>> from drumlin.migrate import to_delta
@@ -70,7 +73,7 @@ def to_delta(
 
 
 def check_nesting(tables: list[Leaving]) -> None:
-    """That no table is within the folder of another, which cleans it of files that it does not know."""
+    """Checks that no table lies in the folder of another, which may delete files that it does not know."""
     folders = {table.folder: table.path for table in tables}
     for table in tables:
         above = next((folders[folder] for folder in table.folder.parents if folder in folders), None)

@@ -1,4 +1,4 @@
-"""To Iceberg: each table becomes an Iceberg table, without a catalog."""
+"""Exports to Iceberg: each table becomes an Iceberg table, without a catalog."""
 
 import os
 import secrets
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
-from drumlin._arguments.named import flag
-from drumlin._optional import need
+from drumlin.migrate.arguments import flag
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.targets.delta import check_nesting
@@ -32,15 +32,15 @@ def to_iceberg(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Writes the tables that ``pattern`` matches, all as of one instant, as Iceberg tables: ``prices/AAPL`` becomes the
-    Iceberg table in the folder ``prices/AAPL`` below ``directory``, by the package pyiceberg. Rows stream. The table is
-    there once ``metadata/version-hint.text`` names its metadata: with that, pyiceberg (``StaticTable``) and DuckDB read
-    the folder, and a catalog can register the metadata file. Iceberg notes absolute places of files: a folder that is
-    moved is read no more.
+    """Exports the tables that ``pattern`` matches, all as of one instant, as Iceberg tables, by the package pyiceberg:
+    ``prices/AAPL`` becomes the Iceberg table in the folder ``prices/AAPL`` below ``directory``. Rows are streamed. The
+    table exists once ``metadata/version-hint.text`` names its metadata file; then pyiceberg (``StaticTable``) and
+    DuckDB can read the folder, and a catalog can register the metadata file. File paths in an Iceberg table are
+    absolute, so the folder cannot be read after it is moved.
 
-    Types are those of :func:`to_delta`, except that the shortest integers have 32 bits. Where an Iceberg table is in
-    the place of a table nothing is written, unless ``replace`` is given: then the new one takes its place, and the
-    files of the old one are deleted. See :func:`to_parquet` for the rest.
+    Types are converted as by :func:`to_delta`, except that ``int8``, ``int16`` and ``uint8`` become ``int32``. If there
+    is an Iceberg table at the place of any table, nothing is written, unless ``replace`` is True: then the new table
+    replaces it, and the files of the old one are deleted. See :func:`to_parquet` for the other parameters.
 
     >>> import drumlin, pyiceberg.table, tempfile
     >>> from drumlin.migrate import to_iceberg
@@ -112,7 +112,7 @@ def _write(catalog: Any, table: Leaving) -> tuple[int, int]:
 
 
 def _name_newest(folder: Path, metadata: str) -> None:
-    """Makes what was written the table."""
+    """Names the metadata file that is current, which makes what was written the table."""
     name = metadata.rsplit("/", 1)[-1].removesuffix(".metadata.json")
     waiting = folder / "metadata" / f".drumlin-{secrets.token_hex(8)}"
     with open(waiting, "w", encoding="utf-8") as file:

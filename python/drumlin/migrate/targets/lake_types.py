@@ -1,14 +1,14 @@
-"""Arrow types as Delta Lake and Iceberg have them."""
+"""Converts Arrow types to those of Delta Lake and Iceberg."""
 
 from typing import Any, Literal
 
 from drumlin import Unsupported
-from drumlin._optional import need
+from drumlin.migrate.packages import need
 
 
 def lake_schema(schema: Any, lake: Literal["Delta Lake", "Iceberg"]) -> Any:
-    """A schema with the types in which a lake holds the values; :class:`drumlin.Unsupported` names a column that has
-    none."""
+    """Converts a schema to the types that a lake has. Raises :class:`drumlin.Unsupported`, with the name of the column,
+    if there is none."""
     types = _Types(lake)
     pyarrow = types.pyarrow
     fields = [pyarrow.field(field.name, types.of(field.type, field.name), field.nullable) for field in schema]
@@ -16,7 +16,7 @@ def lake_schema(schema: Any, lake: Literal["Delta Lake", "Iceberg"]) -> Any:
 
 
 def to_lake(batch: Any, schema: Any) -> Any:
-    """A record batch with other types for the same values; fails where a value has none."""
+    """Converts a record batch to the types of ``schema``. Raises :class:`drumlin.Unsupported` if one does not fit."""
     pyarrow = need("pyarrow", "an export", "pyarrow")
     columns = []
     for column, field in zip(batch.columns, schema, strict=True):
@@ -28,12 +28,12 @@ def to_lake(batch: Any, schema: Any) -> Any:
 
 
 class _Types:
-    """The types of a lake."""
+    """The types that a lake has."""
 
     def __init__(self, lake: str) -> None:
         self.pyarrow = pyarrow = need("pyarrow", "an export", "pyarrow")
         self._lake = lake
-        #: Types of numbers that become wider ones.
+        #: The types of numbers and dates that become others, by their names.
         self._wider = {
             "uint8": pyarrow.int16(),
             "uint16": pyarrow.int32(),
@@ -46,7 +46,7 @@ class _Types:
             self._wider |= dict.fromkeys(("int8", "int16", "uint8"), pyarrow.int32())
 
     def of(self, kind: Any, what: str) -> Any:
-        """The type for ``kind``."""
+        """The type in the lake for ``kind``, a type of Arrow."""
         pyarrow = self.pyarrow
         types = pyarrow.types
         if isinstance(kind, pyarrow.BaseExtensionType):

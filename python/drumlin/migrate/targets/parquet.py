@@ -1,4 +1,4 @@
-"""To Parquet: all tables of a pattern, a folder each."""
+"""Exports to Parquet: all tables of a pattern, a folder each."""
 
 import json
 import os
@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from drumlin import AlreadyExists, AsOf, InvalidArgument, Progress, Store
-from drumlin._arguments.checks import names
-from drumlin._arguments.named import flag
-from drumlin._optional import need
+from drumlin.migrate.arguments import flag, names
+from drumlin.migrate.packages import need
 from drumlin.migrate.record import FATAL, Mismatch
 from drumlin.migrate.report import Report, Tally, halts
 from drumlin.migrate.targets.tables import Leaving, leaving
@@ -19,11 +18,11 @@ from drumlin.migrate.threads import Crew, Stopped
 
 __all__ = ["to_parquet"]
 
-#: Rows of a row group, as of the store's own.
+#: The number of rows of a row group, the same as in a store.
 _GROUP_ROWS = 122_880
-#: What the store notes of a frame's columns.
+#: The key of the metadata in which a store describes the columns of a pandas frame.
 _PANDAS = b"drumlin.pandas"
-#: What files and folders are called while they are written.
+#: The start of the names of folders while they are written.
 _BEGIN = ".drumlin-"
 
 
@@ -42,17 +41,19 @@ def to_parquet(
     threads: int = 2,
     progress: Progress | None = None,
 ) -> Report:
-    """Writes the tables that ``pattern`` matches, all as of one instant, to Parquet: the table ``prices/AAPL`` becomes
-    the file ``prices/AAPL/part-0.parquet`` below ``directory``. Rows stream from the store to the file.
+    """Exports the tables that ``pattern`` matches, all as of one instant, to Parquet: the table ``prices/AAPL`` becomes
+    the file ``prices/AAPL/part-0.parquet`` below ``directory``. Rows are streamed from the store to the file.
 
-    With ``partition_by`` a table becomes a folder of files such as ``year=2024/part-0.parquet``, by the values of these
-    columns. With ``path_columns``, which name the parts of the pattern that are no plain names, all tables become one
-    such data set: of ``prices/*`` with ``path_columns=["symbol"]`` the files are ``symbol=AAPL/part-0.parquet``.
+    With ``partition_by``, a table becomes a folder of files such as ``year=2024/part-0.parquet``, by the values of
+    these columns. ``path_columns`` gives a name to each part of the pattern with a wildcard; then all tables become one
+    partitioned data set. For ``prices/*`` with ``path_columns=["symbol"]``, the files are
+    ``symbol=AAPL/part-0.parquet``.
 
-    A file is written under a hidden name, and renamed once it is whole. Where Parquet files are in the place of a table
-    nothing is written, unless ``replace`` is given; then they are removed. ``as_of`` is a version's number, a
-    snapshot's name or a time. What pandas and Arrow note of columns is in the files: pandas and pyarrow read what the
-    store reads. What Parquet cannot hold is a failure in the report; with ``strict`` :class:`Incomplete` is raised.
+    A file is written in a hidden folder, and moved once it is complete. If there are Parquet files at the place of any
+    table, nothing is written, unless ``replace`` is True: then these files are removed. ``as_of`` is the number of a
+    version, the name of a snapshot or a time. The files contain the metadata of pandas and Arrow, so pandas and pyarrow
+    read the same as from the store. Data that Parquet cannot hold are a failure in the report; with ``strict``,
+    :class:`Incomplete` is raised at the end.
 
     >>> import drumlin, pandas, tempfile
     >>> from drumlin.migrate import to_parquet
@@ -105,8 +106,8 @@ def _check_places(tables: list[Leaving], columns: list[str], replace: bool) -> N
 
 
 def earlier(folder: Path) -> list[Path]:
-    """What an export has left in a table's folder: its files, and folders of partitions. Folders of other tables may be
-    beside them."""
+    """The files and the folders of partitions that an earlier export has written to a table's folder, which may also
+    contain folders of other tables."""
     if not folder.is_dir():
         return []
     return [
@@ -117,7 +118,7 @@ def earlier(folder: Path) -> list[Path]:
 
 
 def _write(table: Leaving, columns: list[str], compression: str, replace: bool) -> tuple[int, int]:
-    """Writes a table; gives its rows and the bytes of its files."""
+    """Writes a table, and returns the number of its rows and the size of its files in bytes."""
     table.folder.mkdir(parents=True, exist_ok=True)
     made = table.folder / f"{_BEGIN}{secrets.token_hex(8)}"
     made.mkdir()
@@ -141,7 +142,7 @@ def _write(table: Leaving, columns: list[str], compression: str, replace: bool) 
 
 
 def _put(made: Path, folder: Path, replace: bool) -> None:
-    """Moves what was made to its place. What was there goes first, so that no reader sees two exports as one."""
+    """Moves new files to their place. Old ones are removed first, so that no reader sees a mixture of two exports."""
     there = earlier(folder)
     if there and not replace:
         raise AlreadyExists(f"{folder} has Parquet files; give replace (--force) to replace them")
@@ -158,7 +159,7 @@ def _put(made: Path, folder: Path, replace: bool) -> None:
 
 
 def _kept(schema: Any, pyarrow: Any) -> Any:
-    """A schema in which dictionaries of what is no text are plain values: Parquet would lose their type."""
+    """A schema in which dictionaries are plain values, except those of text: Parquet does not keep the others."""
     types = pyarrow.types
 
     def kept(field: Any) -> Any:
@@ -174,7 +175,7 @@ def _kept(schema: Any, pyarrow: Any) -> Any:
 
 
 def _metadata(metadata: dict[bytes, bytes] | None, changed: set[str]) -> dict[bytes, bytes] | None:
-    """A schema's metadata, which no longer say of columns that they have the Arrow types that they had."""
+    """The metadata of a schema, without the Arrow types of the columns that were changed."""
     if not metadata or not changed or _PANDAS not in metadata:
         return metadata
     told = json.loads(metadata[_PANDAS])
@@ -201,7 +202,7 @@ def _write_file(table: Leaving, compression: str, file: Path) -> int:
 
 
 def _groups(batches: Any, schema: Any, pyarrow: Any) -> Iterator[Any]:
-    """Batches, put together so that files have few row groups."""
+    """Combines batches, so that files have few row groups."""
     waiting: list[Any] = []
     rows = 0
     for batch in batches:
@@ -234,7 +235,7 @@ def _write_partitions(table: Leaving, columns: list[str], compression: str, fold
         partitioning=pads.partitioning(keys, flavor="hive"),
         basename_template="part-{i}.parquet",
         max_rows_per_group=_GROUP_ROWS,
-        # Rows of a file keep their order.
+        # So that the rows of a file keep their order.
         use_threads=False,
         existing_data_behavior="overwrite_or_ignore",
     )

@@ -1,4 +1,4 @@
-"""Which tables an export takes, as of one instant, and where each goes."""
+"""Finds the tables of an export, as of one instant, and the folder of each."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,16 +8,15 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from drumlin import AsOf, InvalidArgument, NotFound, Result, Store, Transaction
-from drumlin._arguments.checks import as_of_argument
-from drumlin._values.evidence import a_type
+from drumlin.migrate.arguments import a_type, as_of_argument
 from drumlin.migrate.report import Tally
 
 
 class Leaving(NamedTuple):
-    """A table that is exported."""
+    """A table to be exported."""
 
     path: str
-    #: The folder that it becomes.
+    #: The folder to which it is written.
     folder: Path
     result: Result
 
@@ -31,7 +30,7 @@ def leaving(
     tally: Tally,
     path_columns: Iterable[str] | None = None,
 ) -> Iterator[list[Leaving]]:
-    """The tables that ``pattern`` matches, all of one instant."""
+    """The tables that ``pattern`` matches, all as of one instant."""
     if not isinstance(pattern, str):
         raise TypeError(f"pattern must be a str, not {a_type(pattern)}")
     when = as_of_argument(as_of)
@@ -44,7 +43,7 @@ def leaving(
             except NotFound as error:
                 if isinstance(when, int):
                     tally.fail(path, when, error)
-                # It was made after the time that is asked for.
+                # The table was made after that time.
                 continue
             found.append(Leaving(path, _folder(directory, path, named), result))
         if not found:
@@ -56,11 +55,11 @@ def leaving(
 def _paths(store: Store, tx: Transaction, pattern: str, when: AsOf | None) -> list[str]:
     if not isinstance(when, str):
         return tx.tables(pattern)
-    # A snapshot shows tables that were dropped since, too.
+    # A snapshot also shows tables that have been dropped since.
     held = [snapshot.versions for snapshot in store.snapshots() if snapshot.name == when]
     if not held:
         raise NotFound(f"snapshot '{when}' does not exist")
-    # What is wrong with the pattern is said by the store.
+    # The store raises an error if the pattern is invalid.
     tx.tables(pattern)
     matches = matcher(pattern)
     return [path for path in held[0] if matches.fullmatch(path)]
@@ -73,7 +72,7 @@ def matcher(pattern: str) -> re.Pattern[str]:
     for at, name in enumerate(names):
         last = at == len(names) - 1
         if name == "**":
-            # At the end there is at least one.
+            # At the end it matches at least one name.
             parts.append("[^/]+(?:/[^/]+)*" if last else "(?:[^/]+/)*")
         else:
             parts.append("".join({"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)) for char in name))
@@ -82,7 +81,7 @@ def matcher(pattern: str) -> re.Pattern[str]:
 
 
 def _named_parts(pattern: str, path_columns: Iterable[str] | None) -> dict[int, str]:
-    """By place in the path, the name of the column that holds what stands there."""
+    """The names of path columns, by the index of their part of the path."""
     if path_columns is None:
         return {}
     if isinstance(path_columns, str):

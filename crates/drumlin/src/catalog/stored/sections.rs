@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_begins_where_it_is_told() {
+    fn a_walk_begins_where_it_is_asked_to() {
         let mut tree = NodeTree::default();
         for path in ["a/b/c", "a/b-x", "a-b", "a/b/d/e", "b"] {
             tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::from(1))));

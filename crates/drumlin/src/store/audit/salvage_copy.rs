@@ -165,7 +165,7 @@ fn without_groups(table: &TableState, gone: &BTreeSet<GroupId>) -> TableState {
     let mut next = table.clone();
     next.groups.retain(|group| !gone.contains(&group.id));
     let listed = next.versions.iter().chain(next.pins.values().map(|pin| &pin.record));
-    let countable = listed.map(|record| record.version).filter(|version| !next.rests_on_parts(*version));
+    let countable = listed.map(|record| record.version).filter(|version| !next.depends_on_parts(*version));
     let counted: BTreeMap<Version, u64> = countable.map(|version| (version, next.stored_rows(version))).collect();
     for record in next.versions.iter_mut().chain(next.pins.values_mut().map(|pin| &mut pin.record)) {
         let record = Arc::make_mut(record);

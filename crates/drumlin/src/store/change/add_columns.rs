@@ -67,7 +67,7 @@ impl Table {
         let (path, computed) = (Path::new(&self.path)?, alter.computed());
         match &self.place {
             _ if !computed.is_empty() => self.fill_columns(alter, &ColumnValues::Computed(computed), options),
-            Place::Store(store) => store.alter(&path, alter, options).map(Some),
+            Place::Store(store) => store.call()?.alter(&path, alter, options).map(Some),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 open.alter(store, &path, alter, options)?;
                 Ok(None)

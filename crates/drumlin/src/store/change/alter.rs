@@ -1,36 +1,34 @@
 //! Changes of columns, each one commit that writes no rows.
 
+use std::sync::Arc;
+
 use super::delete::FullChange;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
-use crate::store::commit::prepare::retry_conflicts;
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{Alter, Altered, TableChange, VersionKind, check_widening, refuse_matching};
 
-impl Store {
+impl Call<'_> {
     /// Makes a version with other columns, unless nothing changes.
-    pub(in crate::store) fn alter(&self, path: &Path, alter: &Alter, options: &UpdateOptions) -> Result<VersionInfo> {
-        self.refresh_if_shared()?;
-        let attempt = || {
-            let (base, _pin) = self.pinned_state()?;
-            if !in_memory(&base, path)?.is_empty() {
-                return self.attempt_alone(
-                    |state| in_memory(state, path),
-                    |store, open| open.alter(store, path, alter, options),
-                );
-            }
-            let FullChange { footprint, effects } = self.find_alteration(&base, path, alter, options)?;
-            Ok(self.commit(Proposal::carried(base, footprint, effects)).map(|after| (after, ())))
+    pub fn alter(self, path: &Path, alter: &Alter, options: &UpdateOptions) -> Result<VersionInfo> {
+        let store = self.store;
+        let alone = |base: Arc<State>| {
+            let FullChange { footprint, effects } = store.find_alteration(&base, path, alter, options)?;
+            Ok(store.commit(Proposal::carried(base, footprint, effects)).map(|after| (after, ())))
         };
-        let (after, ()) = self.while_reclaimed(|| retry_conflicts(attempt))?;
-        self.newest_info(&after, path)
+        let with_rows = |store: &Store, open: &mut OpenTransaction| open.alter(store, path, alter, options);
+        let (after, ()) = self.commit_in_groups(path, alone, with_rows)?;
+        store.newest_info(&after, path)
     }
+}
 
+impl Store {
     /// The change of the columns of the table at `path`, as it is in `state`.
     fn find_alteration(
         &self,

@@ -6,18 +6,19 @@
 //! instead, as an upsert would write them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
-use super::delete::{FullChange, positions, rest_on_rows};
+use super::delete::{FullChange, full_change, positions};
 use crate::base::{Progress, Result, Version};
 use crate::block::BlockWriter;
 use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::store::commit::blocks::add_blocks;
+use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
-use crate::store::commit::prepare::retry_conflicts;
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::write::by_key::{ByKey, dedup_keys};
@@ -61,33 +62,26 @@ pub(in crate::store) struct PreparedChange<R> {
     report: R,
 }
 
-impl Store {
+impl Call<'_> {
     /// Commits changes of rows of the table at `path`, which has no rows in memory when they are prepared; again, from the
     /// beginning, where others have changed it in between. Returns the version after, and what they came to.
-    pub(in crate::store) fn commit_row_changes<R>(
-        &self,
+    pub fn commit_row_changes<R>(
+        self,
         path: &Path,
         prepare: impl Fn(&State) -> Result<PreparedChange<R>>,
     ) -> Result<(Option<VersionInfo>, R)> {
-        self.refresh_if_shared()?;
-        let began = self.began();
-        let attempt = || {
-            let (base, _pin) = self.pinned_state()?;
-            if !in_memory(&base, path)?.is_empty() {
-                return self.attempt_alone(
-                    |state| in_memory(state, path),
-                    |store, open| open.change_rows(store, path, &prepare),
-                );
-            }
+        let (store, began) = (self.store, self.began());
+        let alone = |base: Arc<State>| {
             let PreparedChange { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
-            let committed = self.commit_rewritten(writer, |_| {
+            let committed = store.commit_rewritten(writer, |_| {
                 let build = move |_: &State| Ok(effects.clone());
-                self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(began))
+                store.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(began))
             });
             Ok(committed.map(|after| (after, report)))
         };
-        let (after, report) = self.while_reclaimed(|| retry_conflicts(attempt))?;
-        Ok((Some(self.newest_info(&after, path)?), report))
+        let with_rows = |store: &Store, open: &mut OpenTransaction| open.change_rows(store, path, &prepare);
+        let (after, report) = self.commit_in_groups(path, alone, with_rows)?;
+        Ok((Some(store.newest_info(&after, path)?), report))
     }
 }
 
@@ -123,7 +117,7 @@ impl RowChanges<'_> {
             true => Vec::new(),
             false => self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?,
         };
-        let mut change = rest_on_rows(table, path, add_blocks(writer.finish()?), None);
+        let mut change = full_change(table, path, add_blocks(writer.finish()?), None);
         change.effects.extend(effects);
         Ok(PreparedChange { change, writer, report })
     }

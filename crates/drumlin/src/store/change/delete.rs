@@ -7,6 +7,7 @@ use crate::base::{Result, TableId, Task};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::Filter;
 use crate::memtable::Keys;
+use crate::store::commit::call::Call;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, VersionInfo};
@@ -36,23 +37,19 @@ pub(in crate::store) struct FullChange {
     pub effects: Vec<Effect>,
 }
 
-impl Store {
+impl Call<'_> {
     /// Makes a version without the rows for which `filter` is true.
-    pub(in crate::store) fn delete_matching(
-        &self,
-        path: &Path,
-        filter: &Filter,
-        options: &UpdateOptions,
-    ) -> Result<DeleteReport> {
-        self.refresh_if_shared()?;
-        let began = self.began();
-        let (after, rows) = self.prepare_and_commit(|base| {
-            let (change, rows) = self.find_rows(&base, path, filter, options)?;
+    pub fn delete_matching(self, path: &Path, filter: &Filter, options: &UpdateOptions) -> Result<DeleteReport> {
+        let (store, began) = (self.store, self.began());
+        let (after, rows) = self.commit(|base| {
+            let (change, rows) = store.find_rows(&base, path, filter, options)?;
             Ok((change.propose(base).since(began), rows))
         })?;
-        Ok(DeleteReport { version: Some(self.newest_info(&after, path)?), rows })
+        Ok(DeleteReport { version: Some(store.newest_info(&after, path)?), rows })
     }
+}
 
+impl Store {
     /// The change that deletes the rows of the table at `path` for which `filter` is true, and how many there are.
     pub(in crate::store) fn find_rows(
         &self,
@@ -71,7 +68,7 @@ impl Store {
         change.deletions = positions(found.groups);
         let effects = delete_in_memory(table, &found.keys)?;
         let change = (rows > 0).then_some(Effect::ChangeTable { table: table.id, change });
-        Ok((rest_on_rows(table.id, path, effects, change), rows))
+        Ok((full_change(table.id, path, effects, change), rows))
     }
 }
 
@@ -89,7 +86,7 @@ pub(in crate::store) fn positions(found: Vec<Matches>) -> Vec<(GroupId, Position
 }
 
 /// A change of the table at `path` that depends on all that its newest version sees.
-pub(in crate::store) fn rest_on_rows(
+pub(in crate::store) fn full_change(
     table: TableId,
     path: &Path,
     before: Vec<Effect>,

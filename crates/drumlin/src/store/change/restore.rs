@@ -8,7 +8,6 @@ use crate::catalog::{
     CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
 };
 use crate::store::commit::in_groups::MemoryScope;
-use crate::store::commit::prepare::retry_conflicts;
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
 use crate::store::{Place, Store};
@@ -209,26 +208,23 @@ impl Place {
         };
         match self {
             Place::Store(store) => {
-                store.refresh_if_shared()?;
                 let mut in_turn = true;
-                store.while_reclaimed(|| {
-                    retry_conflicts::<_, Error>(|| {
-                        // In the turn of a commit no rows are read.
-                        if std::mem::take(&mut in_turn) && unsettled(&*store.current()?)?.is_empty() {
-                            let work = work.clone();
-                            return Ok(store.commit_in_turn(move |draft| {
-                                let done = work(draft)?;
-                                match restored_in(draft.effects()).is_empty() {
-                                    true => Ok(done),
-                                    false => Err(Error::conflict(
-                                        "the constraints of the restored rows must be checked first",
-                                    )),
+                store.call()?.attempt(|| {
+                    // In the turn of a commit no rows are read.
+                    if std::mem::take(&mut in_turn) && unsettled(&*store.current()?)?.is_empty() {
+                        let work = work.clone();
+                        return Ok(store.commit_in_turn(move |draft| {
+                            let done = work(draft)?;
+                            match restored_in(draft.effects()).is_empty() {
+                                true => Ok(done),
+                                false => {
+                                    Err(Error::conflict("the constraints of the restored rows must be checked first"))
                                 }
-                            }));
-                        }
-                        let committed = store.attempt_alone(&unsettled, |store, open| in_open(store, open))?;
-                        Ok(committed.map(|(_, value)| value))
-                    })
+                            }
+                        }));
+                    }
+                    let committed = store.attempt_alone(&unsettled, |store, open| in_open(store, open))?;
+                    Ok(committed.map(|(_, value)| value))
                 })
             }
             Place::Transaction(transaction) => transaction.change_tables(in_open),

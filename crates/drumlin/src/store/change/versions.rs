@@ -7,7 +7,6 @@ use crate::base::{Cancel, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::store::Store;
-use crate::store::commit::prepare::retry_conflicts;
 use crate::store::read::resolve::{numbered, table_at};
 use crate::table::{Note, ReadPoint, TableState, Turnover, VersionKind, VersionRecord, count_rows};
 
@@ -113,7 +112,7 @@ impl Store {
         let table = &table_at(state, path)?;
         let newest = table.newest().expect("every table has a version");
         let mut info = VersionInfo::of(newest, Vec::new());
-        if table.rests_on_parts(newest.version) {
+        if table.depends_on_parts(newest.version) {
             // The commit is done, even if its rows cannot be counted.
             info.rows = self.count_rows(table, numbered(state, newest.version)).unwrap_or(newest.rows);
         }
@@ -131,8 +130,7 @@ impl Store {
         checked: &[(Path, Vec<Version>)],
         missing: Missing,
     ) -> Result<VersionsReport> {
-        self.refresh_if_shared()?;
-        retry_conflicts::<_, Error>(|| {
+        self.call()?.attempt(|| {
             // What is deleted must lie in row groups first, once it is known that it may be deleted.
             delete_versions(&*self.current()?, checked.to_vec(), missing)?;
             self.flush_rows_of(checked)?;

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::prepare::retry_conflicts;
+use super::call::{Call, retry_conflicts};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TableId, Task};
 use crate::catalog::{Effect, Path, Read, State};
@@ -90,6 +90,25 @@ impl Store {
                 work(open.draft.state(), &open.pin)
             })?;
             Ok(transaction.commit_to().map(|_| done))
+        })
+    }
+}
+
+impl Call<'_> {
+    /// Changes the table at `path`, which may have no rows in memory then: by `alone`, which commits, if there are none; else in a transaction, by
+    /// `with_rows`, along with row groups for these rows.
+    pub fn commit_in_groups<T>(
+        self,
+        path: &Path,
+        alone: impl Fn(Arc<State>) -> Result<Result<(Arc<State>, T)>>,
+        with_rows: impl Fn(&Store, &mut OpenTransaction) -> Result<T>,
+    ) -> Result<(Arc<State>, T)> {
+        self.attempt(|| {
+            let (base, _pin) = self.store.pinned_state()?;
+            match in_memory(&base, path)?.is_empty() {
+                true => alone(base),
+                false => self.store.attempt_alone(|state| in_memory(state, path), &with_rows),
+            }
         })
     }
 }

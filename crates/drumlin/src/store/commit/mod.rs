@@ -2,6 +2,8 @@
 //! its own: those are in *write*, *change* and *upkeep*.
 
 pub(super) mod blocks;
+pub(super) mod call;
 pub(super) mod in_groups;
 pub(super) mod prepare;
 pub(super) mod sessions;
+pub(super) mod table_changes;

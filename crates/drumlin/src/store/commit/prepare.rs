@@ -1,30 +1,13 @@
-//! How operations commit: they prepare on the newest state, commit, and prepare again if others came first. What commits is
-//! *parts/commits.rs*.
+//! Proposals: what is committed as it is, in its turn, and where each waits for that. What is prepared first, by reading, goes through *call.rs*.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, Result};
 use crate::catalog::{Draft, Effect, Footprint, State};
 use crate::store::Store;
 use crate::store::parts::{Answer, Proposal, Work};
-
-/// How often a transaction whose footprint was touched is prepared again before its caller gets the conflict.
-pub(in crate::store) const ATTEMPTS_MAX: usize = 1000;
-
-/// Prepares and commits by `attempt`; again while the commit, the inner result, is a conflict.
-pub(in crate::store) fn retry_conflicts<T, E: From<Error>>(
-    mut attempt: impl FnMut() -> Result<Result<T>, E>,
-) -> Result<T, E> {
-    for _ in 1..ATTEMPTS_MAX {
-        match attempt()? {
-            Err(e) if e.kind() == ErrorKind::Conflict => {}
-            answer => return Ok(answer?),
-        }
-    }
-    Ok(attempt()??)
-}
 
 /// What a closure returned that may be run by another thread, and more than once: the last value counts.
 struct Given<T>(Arc<Mutex<Option<T>>>);
@@ -52,21 +35,6 @@ impl<T> Given<T> {
 }
 
 impl Store {
-    /// Prepares and commits; again where others committed in between. Returns the state after, and what `prepare`
-    /// returned.
-    pub(in crate::store) fn prepare_and_commit<T>(
-        &self,
-        mut prepare: impl FnMut(Arc<State>) -> Result<(Proposal, T)>,
-    ) -> Result<(Arc<State>, T)> {
-        let mut attempt = || {
-            // The pin keeps the blocks that are read while preparing from reclaims of this process.
-            let (base, _pin) = self.pinned_state()?;
-            let (proposal, value) = prepare(base)?;
-            Ok(self.commit(proposal).map(|after| (after, value)))
-        };
-        self.while_reclaimed(|| retry_conflicts(&mut attempt))
-    }
-
     /// Commits effects that depend only on the state they are applied to.
     pub(in crate::store) fn commit_effects(
         &self,
@@ -113,7 +81,7 @@ impl Store {
     /// Waits for the turn, or for another thread to commit this proposal along with its own.
     pub(in crate::store) fn commit(&self, proposal: Proposal) -> Answer {
         self.check()?;
-        let proposal = proposal.told_by(self.message(), self.options().writer.as_deref());
+        let proposal = proposal.with_note(self.message(), self.options().writer.as_deref());
         self.setting().check_writable()?;
         if self.is_handle() {
             // A failed automatic checkpoint, if the log is far beyond its bound.

@@ -130,8 +130,7 @@ impl Tree {
     /// `NotFound` if there is none with the name.
     pub fn drop_projection(&self, name: &str) -> Result<()> {
         let store = self.in_store("dropping a projection")?;
-        store.refresh_if_shared()?;
-        let state = store.state()?;
+        let state = store.call()?.store.state()?;
         if state.is_declared(name) {
             let name = name.to_owned();
             store.commit_effects(move |_| Ok(vec![Effect::DropProjection { name: name.clone() }]))?;

@@ -146,7 +146,7 @@ impl Tree {
             )));
         }
         json_text::check(&filter, "the trigger")?;
-        store.refresh_if_shared()?;
+        let store = store.call()?.store;
         let owner = store.block_numbers()?.session();
         let known = |owner: SessionId| {
             let state = store.state()?;
@@ -175,7 +175,7 @@ impl Tree {
         let store = self.in_store(TRIGGER)?;
         let registered = store.registry().remove(name);
         if !store.setting().is_read_only() {
-            store.refresh_if_shared()?;
+            store.call()?;
         }
         if store.state()?.triggers.contains_key(name) {
             let name = name.to_owned();

@@ -16,7 +16,7 @@ use crate::block::{Address, BlockReader, MissingBlock};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
 use crate::store::Store;
 use crate::store::commit::blocks::add_blocks;
-use crate::store::commit::prepare::retry_conflicts;
+use crate::store::commit::call::retry_conflicts;
 use crate::store::nouns::tree::IntoPattern;
 use crate::store::parts::{Proposal, Work};
 use crate::table::Adopted;
@@ -103,10 +103,10 @@ impl Store {
         let pattern = pattern.into_pattern()?;
         let mut report = CopyToReport::default();
         let mut attempt = || {
-            to.refresh_if_shared()?;
+            to.call()?;
             match self.setting().is_read_only() {
                 true => drop(self.refresh()?),
-                false => self.refresh_if_shared()?,
+                false => drop(self.call()?),
             }
             let (here, there) = (self.current()?, to.current()?);
             // Commits have random names.
@@ -233,7 +233,7 @@ impl Store {
         let written = moves.iter().map(|(_, to)| *to).filter(|address| stored.contains(&address.block));
         if let Err(e) = to.read_again(written, task) {
             // A reclaim of another process may have ended the session and swept its blocks.
-            to.refresh_if_shared()?;
+            to.call()?;
             return Err(match to.current()?.sessions.is_open(writer.session()) {
                 true => e,
                 false => Error::snapshot_expired(e.message()),

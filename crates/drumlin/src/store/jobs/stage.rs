@@ -25,11 +25,8 @@ use crate::store::parts::check_process;
 use crate::store::read::resolve::table_at;
 use crate::store::write::by_key::{ByKey, Gathered};
 use crate::store::write::encoder::Encoder;
-use crate::store::write::few_rows::Demands;
 use crate::store::{Frame, Options, Store};
-use crate::table::{
-    NewGroup, StoredSchema, TableCodec, check_key, check_new_group, check_sort, compressed_as, conform, sorted_schema,
-};
+use crate::table::{NewGroup, RowsSchema, StoredSchema, TableCodec, check_key, check_new_group, conform};
 
 /// Of tickets and tokens of tables without constraints, and with some, which builds of before do not know.
 const VERSION: u8 = 1;
@@ -119,8 +116,7 @@ impl Ticket {
     /// As [`Ticket::open`]; `SchemaMismatch` if the columns are not those of the table.
     pub fn check(store: &Store, path: &str, schema: &SchemaRef, options: &StageOptions) -> Result<()> {
         store.check_reachable("staged writes")?;
-        store.refresh_if_shared()?;
-        let (state, new) = (store.state()?, store.options().of_new_tables());
+        let (state, new) = (store.call()?.store.state()?, store.options().of_new_tables());
         let target = Target::new(&state, Path::new(path)?, Some(schema), options, new)?;
         let fits = conform(&RecordBatch::new_empty(schema.clone()), &target.schema.0);
         fits.map(drop).map_err(|e| e.context(format!("'{path}'")))
@@ -134,8 +130,7 @@ impl Ticket {
     /// to a table that does not exist; `AlreadyExists` if a job of this name was committed.
     pub fn open(store: &Store, tables: &[(String, Option<SchemaRef>)], options: &StageOptions) -> Result<Ticket> {
         store.check_reachable("staged writes")?;
-        store.refresh_if_shared()?;
-        let state = store.state()?;
+        let state = store.call()?.store.state()?;
         let job = match &options.job {
             Some(job) if job.is_empty() => {
                 return Err(Error::invalid("the name of the job is empty; give another one, or leave it out"));
@@ -240,30 +235,21 @@ impl Target {
                 "'{path}' has no key, so no rows can be replaced by it; append or overwrite instead"
             )));
         }
+        let meant = |name: &String| schema.map_or(name.as_str(), |schema| column_meant(name, schema)).to_owned();
+        let (sort, keyed) = match existing {
+            Some(table) => (table.order().to_vec(), table.spec.keyed),
+            None => (options.sort.iter().map(meant).collect(), false),
+        };
         let own = existing.and_then(|table| table.schema()).cloned();
         let schema = match (mode, own, schema) {
-            (StageMode::Overwrite, _, Some(schema)) | (StageMode::Append, None, Some(schema)) => {
-                StoredSchema::plain(schema.clone())
+            (StageMode::Overwrite, _, Some(came)) | (StageMode::Append, None, Some(came)) => {
+                RowsSchema::whole(existing.map(|table| &**table), came, &sort, None, new).map_err(named)?.stored
             }
             (_, Some(own), _) => own,
             (_, None, _) => {
                 return Err(Error::invalid(format!("'{path}' does not exist; give the schema of its rows")));
             }
         };
-        let (sort, keyed) = match existing {
-            Some(table) => (table.order().to_vec(), table.spec.keyed),
-            None => (options.sort.iter().map(|name| column_meant(name, &schema.0).to_owned()).collect(), false),
-        };
-        let own = existing.and_then(|table| table.schema()).is_some_and(|own| *own == schema);
-        let schema = match (own, existing) {
-            (true, _) => Ok(schema),
-            (false, None) => StoredSchema::new(sorted_schema(&compressed_as(&schema.0, None, new), &sort)),
-            (false, Some(table)) => {
-                StoredSchema::new(sorted_schema(&schema.0, &sort)).and_then(|schema| table.constrained(schema))
-            }
-        };
-        let schema = schema.map_err(named)?;
-        check_sort(&sort, &schema.0).map_err(named)?;
         if keyed {
             check_key(&sort, &schema.0).map_err(named)?;
             TableCodec::new(&schema.0, &sort)?.check().map_err(named)?;
@@ -411,8 +397,8 @@ impl Stage {
         let encoder = Encoder { pool: &self.env.pool, memory_bytes: self.memory_bytes };
         let groups = if target.keyed {
             let codec = Arc::new(TableCodec::new(&target.schema.0, &target.sort)?);
-            let demands = Demands { checks: target.schema.bound_checks()?, fill: None };
-            let gathered = Gathered::of_rows(codec, demands, frame, &target.path, &self.env.pool);
+            let rows = RowsSchema::known(target.schema.clone());
+            let gathered = Gathered::of_rows(codec, &rows, frame, &target.path, &self.env.pool)?;
             let what = if target.mode == StageMode::Upsert { ByKey::Upsert } else { ByKey::Insert };
             encoder.encode_by_key(what, gathered, &mut writer, task)?.groups
         } else {

@@ -16,6 +16,7 @@ use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ende
 use crate::memtable::Keys;
 use crate::storage::{Storage, names};
 use crate::store::Store;
+use crate::store::commit::table_changes::TableChanges;
 use crate::store::parts::{Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::write::by_key::{ByKey, refuse};
@@ -134,7 +135,7 @@ fn commit_staged(
     tokens: Vec<Token>,
     options: &StagedCommit,
 ) -> Result<StagedReport> {
-    store.refresh_if_shared()?;
+    let call = store.call()?;
     let mut whole = Whole::new(ticket, tokens, options)?;
     if let Some(report) = whole.known(&*store.current()?)? {
         return Ok(report);
@@ -145,12 +146,12 @@ fn commit_staged(
         staged.read_keys(store, &options.task)?;
     }
     let whole = Arc::new(whole);
-    let committed = store.prepare_and_commit(|base| {
-        let (effects, footprint) = whole.effects(store, &base)?;
+    let committed = call.commit(|base| {
+        let (changes, footprint) = whole.changes(store, &base)?;
         let (then, whole) = (base.clone(), whole.clone());
         let build = move |now: &State| {
             whole.check(now)?;
-            let mut effects = whole.linked(effects.clone(), now);
+            let mut effects = whole.effects(&changes, now);
             carry_over(&mut effects, &then, now)?;
             Ok(effects)
         };
@@ -325,49 +326,32 @@ impl Whole {
         self.tables.iter().flat_map(|staged| &staged.tokens)
     }
 
-    /// The effects of the commit on `base`, and what they depend on. Tables that do not exist yet have no number yet.
-    fn effects(&self, store: &Store, base: &State) -> Result<(Vec<Effect>, Footprint)> {
+    /// What the commit does to each table as it is in `base`, and what that depends on.
+    fn changes(&self, store: &Store, base: &State) -> Result<(Vec<BulkChange>, Footprint)> {
         self.check(base)?;
         let mut footprint = Footprint::default();
-        let (mut before, mut changes) = (Vec::new(), Vec::new());
-        for staged in &self.tables {
-            let bulk = staged.change(store, base, &self.options.task)?;
-            footprint.reads.extend(bulk.footprint.reads);
-            before.extend(bulk.before);
-            let mut change = bulk.change;
-            change.metadata.clone_from(&self.options.metadata);
-            if staged.target.table.is_none() {
-                let (path, sort) = (staged.target.path.clone(), staged.target.sort.clone());
-                let spec = TableSpec { sort, keyed: false };
-                changes.push(Effect::CreateTable { path, table: crate::base::TableId(0), spec });
-            }
-            let table = staged.target.table.unwrap_or_default();
-            changes.push(Effect::ChangeTable { table, change });
-        }
-        let blocks: Vec<(BlockId, u64)> = self.tokens().flat_map(|token| token.blocks.iter().copied()).collect();
-        let added = (!blocks.is_empty()).then_some(Effect::AddBlocks { blocks });
-        Ok((before.into_iter().chain(added).chain(changes).collect(), footprint))
+        let changes = self.tables.iter().map(|staged| {
+            let mut bulk = staged.change(store, base, &self.options.task)?;
+            footprint.reads.append(&mut bulk.footprint.reads);
+            bulk.change.metadata.clone_from(&self.options.metadata);
+            Ok(bulk)
+        });
+        Ok((changes.collect::<Result<_>>()?, footprint))
     }
 
-    /// The same for the state `now`, in which new tables get their numbers; with the end of the job.
-    fn linked(&self, mut effects: Vec<Effect>, now: &State) -> Vec<Effect> {
-        let (mut next, mut new) = (now.next_table(), None);
-        for effect in &mut effects {
-            match effect {
-                Effect::CreateTable { table, .. } => {
-                    *table = next;
-                    new = Some(next);
-                    next.0 += 1;
-                }
-                Effect::ChangeTable { table, .. } => *table = new.take().unwrap_or(*table),
-                _ => {}
-            }
-        }
-        let changed = effects.iter().filter_map(|effect| match effect {
-            Effect::ChangeTable { table, .. } => Some(*table),
-            _ => None,
-        });
-        let tables = self.tables.iter().map(|staged| staged.target.path.clone()).zip(changed).collect();
+    /// The effects of the commit on the state `now`, with the end of the job.
+    fn effects(&self, changes: &[BulkChange], now: &State) -> Vec<Effect> {
+        let mut before: Vec<Effect> = changes.iter().flat_map(|bulk| bulk.before.iter().cloned()).collect();
+        let blocks: Vec<(BlockId, u64)> = self.tokens().flat_map(|token| token.blocks.iter().copied()).collect();
+        before.extend((!blocks.is_empty()).then_some(Effect::AddBlocks { blocks }));
+        let mut made = TableChanges::on(now, before);
+        let change = |(staged, bulk): (&Staged, &BulkChange)| {
+            let Target { path, table, sort, .. } = &staged.target;
+            let spec = TableSpec { sort: sort.clone(), keyed: false };
+            (path.clone(), made.push(*table, path, spec, bulk.change.clone()))
+        };
+        let tables = self.tables.iter().zip(changes).map(change).collect();
+        let mut effects = made.into_effects();
         let holds: Vec<SessionId> = self.holds.iter().copied().collect();
         effects.push(Effect::PutJob { name: self.job.clone(), digest: self.digest, tables, holds: holds.clone() });
         effects.push(Effect::EndHolds { holds });

@@ -4,6 +4,7 @@
 pub(super) mod export;
 pub(super) mod place;
 pub(super) mod table;
+pub(super) mod table_reads;
 pub(super) mod tables;
 pub(super) mod transaction;
 pub(super) mod tree;

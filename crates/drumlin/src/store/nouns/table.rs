@@ -1,28 +1,20 @@
 //! One table: all operations on it, in a store or in a transaction.
 
-use std::sync::Arc;
-
-use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::base::{Error, Result, Version};
+use crate::base::Result;
 use crate::catalog::{Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::store::parts::Pin;
-use crate::store::read::history::snapshots_of;
 use crate::store::read::lookup::FoundTable;
-use crate::store::read::resolve::{newest, of_table, resolve, table_at};
+use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::write::by_key::ByKey;
 use crate::store::write::frame::create_table;
 use crate::store::write::frames::OnItemError;
 use crate::store::{
-    AsOf, DeleteReport, DropReport, Frame, LookupOptions, MergeReport, Missing, Place, ReadOptions, RowsReport, Store,
-    TableOptions, TableStat, TableView, UpdateOptions, UpdateReport, VersionInfo, WriteOptions,
+    AsOf, DeleteReport, DropReport, Frame, MergeReport, Missing, Place, RowsReport, Store, TableOptions, UpdateOptions,
+    UpdateReport, VersionInfo, WriteOptions,
 };
-use crate::table::{
-    Assignments, ConstraintsInfo, Lookup, Merge, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionKind,
-    VersionRecord, View, matching_rows,
-};
+use crate::table::{Assignments, Merge, VersionKind, matching_rows};
 
 /// A handle on the table at a path: in a store, where each call that changes it is one commit, or in a transaction. See
 /// [`crate::store::Tables::table`].
@@ -33,7 +25,7 @@ pub struct Table {
     pub(in crate::store) place: Place,
     pub(in crate::store) path: String,
     /// What the last look-up found.
-    found: FoundTable,
+    pub(super) found: FoundTable,
 }
 
 impl Table {
@@ -128,17 +120,25 @@ impl Table {
         options: &UpdateOptions,
     ) -> Result<UpdateReport> {
         let (path, filter) = (Path::new(&self.path)?, filter.map(Filter::parse).transpose()?);
-        if let Some(filter) = &filter
-            && let Some(version) = self.finds_nothing(&path, set, filter, options)?
-        {
-            return Ok(UpdateReport { version, rows: 0 });
-        }
         let prepare = |store: &Store, state: &State| store.prepare_update(state, &path, set, filter.as_ref(), options);
+        let nothing = || match &filter {
+            Some(filter) => self.finds_nothing(&path, set, filter, options),
+            None => Ok(None),
+        };
         let (version, rows) = match &self.place {
-            Place::Store(store) => store.commit_row_changes(&path, |state| prepare(store, state))?,
-            Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                Ok((None, open.change_rows(store, &path, |state| prepare(store, state))?))
-            })?,
+            Place::Store(store) => {
+                let call = store.call()?;
+                match nothing()? {
+                    Some(version) => (version, 0),
+                    None => call.commit_row_changes(&path, |state| prepare(store, state))?,
+                }
+            }
+            Place::Transaction(transaction) => match nothing()? {
+                Some(version) => (version, 0),
+                None => transaction.change_tables(|store, open| {
+                    Ok((None, open.change_rows(store, &path, |state| prepare(store, state))?))
+                })?,
+            },
         };
         Ok(UpdateReport { version, rows })
     }
@@ -152,9 +152,6 @@ impl Table {
         filter: &Filter,
         options: &UpdateOptions,
     ) -> Result<Option<Option<VersionInfo>>> {
-        if let Place::Store(store) = &self.place {
-            store.refresh_if_shared()?;
-        }
         let reads = |state: &State| self.reads_rows(state, &AsOf::Newest);
         self.place.read(reads, |state, _| {
             let (table, store) = (&table_at(state, path)?, self.place.store());
@@ -216,7 +213,7 @@ impl Table {
             Place::Store(store) => {
                 let source = store.collected(&path, frame.into(), options)?;
                 let prepare = |state: &State| store.prepare_merge(state, &path, source.clone(), merge, false, options);
-                let (version, report) = store.commit_row_changes(&path, prepare)?;
+                let (version, report) = store.call()?.commit_row_changes(&path, prepare)?;
                 Ok(MergeReport { version, ..report })
             }
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
@@ -238,7 +235,7 @@ impl Table {
     pub fn delete(&self, filter: &str, options: &UpdateOptions) -> Result<DeleteReport> {
         let (path, filter) = (Path::new(&self.path)?, Filter::parse(filter)?);
         match &self.place {
-            Place::Store(store) => store.delete_matching(&path, &filter, options),
+            Place::Store(store) => store.call()?.delete_matching(&path, &filter, options),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let (change, rows) = store.find_rows(open.draft.state(), &path, &filter, options)?;
                 open.apply(change.footprint, change.effects, None)?;
@@ -300,246 +297,12 @@ impl Table {
     fn by_key(&self, what: ByKey, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
         let path = Path::new(&self.path)?;
         match &self.place {
-            Place::Store(store) => store.write_by_key(what, &path, frame, options),
+            Place::Store(store) => store.call()?.write_by_key(what, &path, frame, options),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let rows = store.write_by_key_in(open, what, &path, frame, options)?;
                 Ok(RowsReport { seq: None, rows, version: None })
             }),
         }
-    }
-
-    /// The rows of a keyed table that have the keys in `keys`, a batch with the key columns, maybe among others; in the
-    /// order of `keys`, a row as often as its key is in there.
-    ///
-    /// Searches memory in one pass, then only row groups that may hold what is left, and reads only the requested columns.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such table, version or column; `InvalidArgument` if it has no key.
-    pub fn get_many(&self, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
-        self.view(&options.as_of)?.get_many(keys, options.columns.as_deref(), &options.cancel)
-    }
-
-    /// A keyed table as it is now, or was: look-ups on it see no later writes, and need not find the table again.
-    ///
-    /// # Errors
-    /// As [`Table::get_many`].
-    pub fn view(&self, as_of: &AsOf) -> Result<TableView> {
-        if let (Place::Store(store), AsOf::Newest) = (&self.place, as_of) {
-            let (state, pin) = store.pinned_state()?;
-            if let Some(view) = self.found.view(store, &state, &pin) {
-                return Ok(view);
-            }
-            let (view, renew) = self.see(&state, &pin, as_of)?;
-            let view = TableView::new(self.place.clone(), view, renew, &self.path)?;
-            self.found.note(&state, &view);
-            return Ok(view);
-        }
-        let (view, renew) =
-            self.place.read(|state| self.reads_schema(state, as_of), |state, pin| self.see(state, pin, as_of))?;
-        TableView::new(self.place.clone(), view, renew, &self.path)
-    }
-
-    /// Reads a version, lazily: batches of at most 122,880 rows (more where the row groups of a sorted table overlap), decoded
-    /// ahead on the CPU pool.
-    ///
-    /// Later commits do not change what the scan returns, and its blocks are not reclaimed while it is open.
-    ///
-    /// If another process has reclaimed blocks, the scan continues with those that hold the same rows now;
-    /// `SnapshotExpired` if the version is gone.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such table, version or column.
-    pub fn read(&self, options: &ReadOptions) -> Result<Scan> {
-        self.place.read(|state| self.reads_rows(state, &options.as_of), |state, pin| self.scan(state, pin, options))
-    }
-
-    /// Reads a version into memory.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-    /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
-    /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
-    /// # store.write("numbers", rows, &Default::default())?;
-    /// let batches = store.table("numbers").collect(&Default::default())?;
-    /// assert_eq!(batches[0].num_rows(), 3);
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Table::read`], and `Corrupt` or `Unavailable` if data cannot be read.
-    pub fn collect(&self, options: &ReadOptions) -> Result<Vec<RecordBatch>> {
-        self.read(options)?.collect()
-    }
-
-    /// Reads again what a scan showed ([`Scan::view`]): in a store also after another process reclaimed it; in a transaction
-    /// as long as that has not changed tables.
-    ///
-    /// # Errors
-    /// `SnapshotExpired` if the version is gone; `InvalidArgument` if the transaction has ended, or has begun more than
-    /// `table_changes` changes of tables.
-    pub fn read_again(&self, view: &View, options: &ScanOptions, table_changes: u64) -> Result<Scan> {
-        self.scan_again(view, None, options, table_changes)
-    }
-
-    /// The same, in other columns than the table's own.
-    pub(in crate::store) fn scan_again(
-        &self,
-        view: &View,
-        read_as: Option<&ReadAs>,
-        options: &ScanOptions,
-        table_changes: u64,
-    ) -> Result<Scan> {
-        let store = self.place.store();
-        let named = |e: Error| e.context(format!("'{}'", self.path));
-        match &self.place {
-            // Without a pin, the blocks that it shows may be gone.
-            Place::Store(_) if view.pin.is_none() => {
-                store.scan_view(store.find_again(view).map_err(named)?, read_as, options, store.renewal())
-            }
-            Place::Store(_) => store.scan_view(view.clone(), read_as, options, store.renewal()),
-            Place::Transaction(transaction) => {
-                if transaction.table_changes() != table_changes {
-                    return Err(Error::invalid(format!(
-                        "the transaction has written to tables since '{}' was read; read it again",
-                        self.path
-                    )));
-                }
-                let renew = if transaction.has_left(view.table.id)? { store.renewal() } else { None };
-                store.scan_view(view.clone(), read_as, options, renew)
-            }
-        }
-    }
-
-    /// The version that `view`, which is of this table, shows; `None` if its transaction made it: versions are numbered at
-    /// the commit.
-    pub fn numbered<'a>(&self, view: &'a View) -> Option<&'a VersionRecord> {
-        let record = view.table.version(view.read_point.version)?;
-        match &self.place {
-            Place::Transaction(transaction) if record.seq > transaction.seq() => None,
-            Place::Store(_) | Place::Transaction(_) => Some(record),
-        }
-    }
-
-    /// Whether it is in a store, not in a transaction.
-    pub fn is_in_store(&self) -> bool {
-        matches!(self.place, Place::Store(_))
-    }
-
-    /// How many changes of tables its transaction has begun; 0 in a store.
-    pub fn table_changes(&self) -> u64 {
-        match &self.place {
-            Place::Store(_) => 0,
-            Place::Transaction(transaction) => transaction.table_changes(),
-        }
-    }
-
-    /// Fails if what its transaction wrote has been discarded.
-    ///
-    /// # Errors
-    /// `InvalidArgument`.
-    pub fn check_not_aborted(&self) -> Result<()> {
-        match &self.place {
-            Place::Transaction(transaction) if transaction.is_aborted() => {
-                Err(Error::invalid("the transaction has ended"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The schema of a version.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such table or version.
-    pub fn schema(&self, as_of: &AsOf) -> Result<SchemaRef> {
-        Ok(self.stored_schema(as_of)?.0)
-    }
-
-    /// What rows must be for the table to take them, and what they have in columns that they lack: see [`crate::Alter::AddConstraints`].
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such table or version.
-    pub fn constraints(&self, as_of: &AsOf) -> Result<ConstraintsInfo> {
-        self.stored_schema(as_of)?.constraints()
-    }
-
-    fn stored_schema(&self, as_of: &AsOf) -> Result<StoredSchema> {
-        let path = Path::new(&self.path)?;
-        self.place.read(
-            |state| self.reads_schema(state, as_of),
-            |state, _| {
-                let (table, read_point) = resolve(state, &path, as_of)?;
-                Ok(table.schema_of(read_point.version)?.clone())
-            },
-        )
-    }
-
-    /// How its rows are ordered: the columns, by their newest names, and whether they are a key.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table.
-    pub fn order(&self) -> Result<TableOptions> {
-        let path = Path::new(&self.path)?;
-        self.place.look(
-            || Read::Binding(path.clone()),
-            |state| {
-                let table = &table_at(state, &path)?;
-                let columns = table.order().to_vec();
-                Ok(match table.spec.keyed {
-                    true => TableOptions { key: columns, ..TableOptions::default() },
-                    false => TableOptions { sort: columns, ..TableOptions::default() },
-                })
-            },
-        )
-    }
-
-    /// The versions, the oldest first.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table.
-    pub fn versions(&self) -> Result<Vec<VersionInfo>> {
-        let path = Path::new(&self.path)?;
-        self.place.read(
-            |state| {
-                let mut reads = self.reads_rows(state, &AsOf::Version(Version(0)))?;
-                reads.push(Read::Snapshots);
-                Ok(reads)
-            },
-            |state, _| {
-                let table = &table_at(state, &path)?;
-                let (store, holders) = (self.place.store(), snapshots_of(state, &path, table));
-                table.versions.iter().map(|record| store.version_info(state, table, record, &holders)).collect()
-            },
-        )
-    }
-
-    /// Figures about it.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table.
-    pub fn stat(&self) -> Result<TableStat> {
-        let path = Path::new(&self.path)?;
-        self.place.read(
-            |state| self.reads_rows(state, &AsOf::Version(Version(0))),
-            |state, _| {
-                let table = &table_at(state, &path)?;
-                let newest = table.newest().expect("every table has a version");
-                let memtables = || table.parts.iter().map(|part| &part.rows().memtable);
-                Ok(TableStat {
-                    rows: self.place.store().newest_rows(state, table)?,
-                    stored_rows: table.groups.iter().map(|group| u64::from(group.rows)).sum(),
-                    versions: table.versions.len() as u64,
-                    row_groups: table.groups.len() as u64,
-                    bytes: table.bytes(),
-                    columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
-                    sort: table.order().to_vec(),
-                    keyed: table.spec.keyed,
-                    memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
-                    memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
-                })
-            },
-        )
     }
 
     /// Drops it: see [`crate::store::Tables::drop`], which drops many.
@@ -548,25 +311,6 @@ impl Table {
     /// `NotFound` if there is no table, unless that is to be ignored.
     pub fn drop(&self, missing: Missing) -> Result<DropReport> {
         self.place.drop_tables(std::slice::from_ref(&self.path), missing)
-    }
-
-    /// Scans it in `state` as `options` say.
-    pub(in crate::store) fn scan(&self, state: &State, pin: &Arc<Pin>, options: &ReadOptions) -> Result<Scan> {
-        let (view, renew) = self.see(state, pin, &options.as_of)?;
-        let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan.clone() };
-        let scan = self.place.store().scan_view(view, None, &scan, renew);
-        scan.map_err(|e| e.context(format!("'{}'", self.path)))
-    }
-
-    /// What is seen of it in `state`, and how it is found again; what a transaction wrote only it can find.
-    pub(in crate::store) fn see(&self, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<(View, Option<Renew>)> {
-        let store = self.place.store();
-        let view = store.view_of(state, pin, &self.path, as_of)?;
-        let found_again = match &self.place {
-            Place::Store(_) => true,
-            Place::Transaction(transaction) => transaction.has_left(view.table.id)?,
-        };
-        Ok((view, if found_again { store.renewal() } else { None }))
     }
 
     /// What a read of its rows depends on.

@@ -16,7 +16,7 @@ use crate::catalog::{Draft, Effect, Footprint, Read, State};
 use crate::memtable::Keys;
 use crate::store::Store;
 use crate::store::commit::blocks::may_be_there;
-use crate::store::commit::prepare::retry_conflicts;
+use crate::store::commit::call::Attempts;
 use crate::store::parts::{Answer, Pin, Proposal, Work};
 
 /// A transaction. It sees the state that it began with and its own writes, which nothing else sees before
@@ -34,6 +34,8 @@ struct TransactionState {
     /// The commit that it began with.
     seq: Seq,
     read_only: bool,
+    /// Those before it, of [`Store::transact`] and [`Transaction::commit_or_again`].
+    attempts: Attempts,
     /// How many changes of tables have been begun.
     table_changes: AtomicU64,
     status: Mutex<Status>,
@@ -71,11 +73,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::refresh`], in a store that others write too.
     pub fn transaction(&self) -> Result<Transaction> {
-        self.refresh_if_shared()?;
-        self.begin(false)
+        self.call()?;
+        self.begin(false, Attempts::default())
     }
 
-    fn begin(&self, read_only: bool) -> Result<Transaction> {
+    fn begin(&self, read_only: bool, attempts: Attempts) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
         let time = base.time.max(self.commits().times().now(base.time));
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
@@ -83,7 +85,8 @@ impl Store {
         let (reads, writers) = (Footprint::default(), Vec::new());
         let status =
             Mutex::new(Status::Open(Box::new(OpenTransaction { base, began: time, pin, draft, reads, writers })));
-        let shared = TransactionState { store: self.clone(), seq, read_only, table_changes: AtomicU64::new(0), status };
+        let table_changes = AtomicU64::new(0);
+        let shared = TransactionState { store: self.clone(), seq, read_only, attempts, table_changes, status };
         Ok(Transaction { shared: Arc::new(shared) })
     }
 
@@ -115,10 +118,14 @@ impl Store {
         &self,
         work: &mut impl FnMut(&Transaction) -> Result<T, E>,
     ) -> Result<(T, Arc<State>), E> {
-        retry_conflicts(|| {
-            let transaction = self.transaction()?;
-            work(&transaction).map(|value| transaction.commit_to().map(|after| (value, after)))
-        })
+        let mut transaction = self.transaction()?;
+        loop {
+            let value = work(&transaction)?;
+            match transaction.commit_to_or_again()? {
+                Ok(after) => return Ok((value, after)),
+                Err(again) => transaction = again,
+            }
+        }
     }
 }
 
@@ -152,7 +159,7 @@ impl Transaction {
     /// # Errors
     /// `Closed`.
     pub fn read_only(store: &Store) -> Result<Self> {
-        store.begin(true)
+        store.begin(true, Attempts::default())
     }
 
     /// The commit that it began with.
@@ -194,6 +201,26 @@ impl Transaction {
             *self.shared.status.lock() = Status::Aborted;
         }
         committed
+    }
+
+    /// Commits, as [`Store::transact`] does, for callers who cannot hand over what they do as a function: where others have changed what it has
+    /// read or written, nothing is done, and another one is begun on the state that they left, and returned. All that was done in this one is to be
+    /// done in that one again.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`]; `Conflict` only from the 1,000th in a row.
+    pub fn commit_or_again(&self) -> Result<Option<Transaction>> {
+        Ok(self.commit_to_or_again()?.err())
+    }
+
+    /// The same; the inner result is the state after, or the next attempt.
+    fn commit_to_or_again(&self) -> Result<Result<Arc<State>, Transaction>> {
+        let (mut attempts, answer) = (self.shared.attempts, self.commit_to());
+        if !attempts.go_on_after(&answer) {
+            return answer.map(Ok);
+        }
+        let store = self.shared.store.call()?.store;
+        store.begin(false, attempts).map(Err)
     }
 
     /// Ends it without a commit, if it has not ended.

@@ -80,7 +80,7 @@ mod tests {
     use crate::storage::{SimBucket, WriteMode};
 
     #[test]
-    fn it_comes_back_and_any_damage_is_told() {
+    fn it_comes_back_and_any_damage_is_reported() {
         let parent = Point { store: 7, seq: Seq(12), entry: EntryId(u128::MAX) };
         for origin in [Origin::default(), Origin { store: 5, parent: None }, Origin::fork(u128::MAX, parent)] {
             let text = format_text(&origin);

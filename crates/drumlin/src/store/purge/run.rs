@@ -111,7 +111,7 @@ impl Purge {
 
     fn run(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
         let Self { store, pattern, filter } = self;
-        store.refresh_if_shared()?;
+        store.call()?;
         let mut maintenance = store.upkeep().lock()?;
         let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
         named(&*store.current()?, pattern, filter)?;

@@ -141,7 +141,7 @@ impl Table {
             return Err(Error::invalid(format!("the table at '{path}' is not the one that the snapshot has")));
         }
         let unnumbered = (first.since || last.since) && table.active().is_some();
-        let rests = unnumbered || [first, last].iter().any(|at| table.rests_on_parts(at.version));
+        let rests = unnumbered || [first, last].iter().any(|at| table.depends_on_parts(at.version));
         let which = if unnumbered { MemoryScope::All } else { MemoryScope::Numbered };
         let waiting = rests.then_some((table.id, which));
         let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);

@@ -88,7 +88,7 @@ impl Store {
         holders: &BTreeMap<Version, Vec<String>>,
     ) -> Result<VersionInfo> {
         let mut info = VersionInfo::of(record, holders.get(&record.version).cloned().unwrap_or_default());
-        if table.rests_on_parts(record.version) {
+        if table.depends_on_parts(record.version) {
             info.rows = self.count_rows(table, numbered(state, record.version))?;
         }
         Ok(info)

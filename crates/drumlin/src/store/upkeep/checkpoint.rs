@@ -54,7 +54,7 @@ impl Store {
     /// `Unavailable` if storage fails, `Cancelled`; what was committed before that stays, and the message says so. A table or block that
     /// cannot be rewritten fails nothing: the report names it.
     pub fn checkpoint(&self, options: &CheckpointOptions) -> Result<CheckpointReport> {
-        self.refresh_if_shared()?;
+        self.call()?;
         let mut maintenance = match self.is_handle() {
             true => self.upkeep().lock()?,
             // An automatic checkpoint does not wait: the running one will be done before the log has grown much more.

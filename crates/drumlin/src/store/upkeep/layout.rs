@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_older_versions_snapshots_or_the_trash_need_is_told_apart() {
+    fn what_only_older_versions_snapshots_or_the_trash_need_is_distinguished() {
         let store = open();
         store.write("t", rows(0, 100), &Default::default()).unwrap();
         store.snapshot("eod", "t").unwrap();

@@ -127,7 +127,7 @@ impl Store {
     /// `Unavailable` if storage cannot be listed or the log not written, `Cancelled`. Objects that cannot be deleted fail nothing: the
     /// report names them, and the next reclaim tries again.
     pub fn reclaim(&self, options: &ReclaimOptions) -> Result<ReclaimReport> {
-        self.refresh_if_shared()?;
+        self.call()?;
         span!("reclaim");
         let (env, begun) = (&self.env(), self.env().clock.now());
         let one_at_a_time = self.upkeep().lock()?;

@@ -8,72 +8,88 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
 use crate::segment::join_batches;
+use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Store, WriteOptions};
-use crate::table::{Checks, Conform, RowsChange, SchemaMode, StoredSchema, TableCodec, TableState, batch_bytes};
+use crate::table::{Checks, RowsChange, RowsSchema, TableCodec, TableState, batch_bytes};
 
-/// What rows of a frame must be to be brought into a table.
-#[derive(Default)]
-pub(in crate::store) struct Demands {
-    pub checks: Checks,
-    /// Of what the columns that it lacks are filled in.
-    pub fill: Option<StoredSchema>,
-}
-
-/// The batches of a frame in the table's schema.
-fn conformed<'a>(
-    what: ByKey,
+/// The keys of the rows of a frame.
+fn keys_alone<'a>(
     codec: Arc<TableCodec>,
-    schema: SchemaRef,
-    demands: Demands,
     frame: Frame<'a>,
     path: &Path,
     pool: &Pool,
 ) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
     let table = format!("'{path}'");
-    let mut conform = Conform::new(schema.clone()).named(&table).filling(demands.fill).checking(demands.checks);
-    frame.into_batches(pool, &table).map(move |batch| match what {
-        ByKey::Delete => {
-            let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema.clone(), keys)?));
-            keys.map_err(|e| e.context(&table))
-        }
-        _ => conform.batch(&batch?),
+    frame.into_batches(pool, &table).map(move |batch| {
+        let schema = codec.key_schema().clone();
+        let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema, keys)?));
+        keys.map_err(|e| e.context(&table))
     })
 }
 
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
-    pub fn of_rows(codec: Arc<TableCodec>, demands: Demands, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
-        let schema = codec.schema().clone();
-        let checks = demands.checks.clone();
-        let rest = conformed(ByKey::Insert, codec.clone(), schema.clone(), demands, frame, path, pool);
-        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: Some(checks) }
+    pub fn of_rows(
+        codec: Arc<TableCodec>,
+        rows: &RowsSchema,
+        frame: Frame<'a>,
+        path: &Path,
+        pool: &Pool,
+    ) -> Result<Self> {
+        let table = format!("'{path}'");
+        let mut conform = rows.conform(&table)?;
+        let (schema, checks) = (codec.schema().clone(), Some(conform.checks().clone()));
+        let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
+        Ok(Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
+    }
+
+    /// The keys alone, none of which are pulled yet.
+    fn of_keys(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
+        let (schema, rest) = (codec.key_schema().clone(), keys_alone(codec.clone(), frame, path, pool));
+        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: None }
+    }
+
+    /// Pulls batches until it is known whether there are more than `bytes` of them.
+    fn draw(mut self, bytes: u64, cancel: &Cancel) -> Result<Self> {
+        let mut drawn = 0;
+        while let Some(rest) = self.rest.as_mut().filter(|_| drawn <= bytes) {
+            cancel.check()?;
+            match rest.next() {
+                Some(batch) => {
+                    let batch = batch?;
+                    drawn += batch_bytes(&batch);
+                    self.drawn.extend((batch.num_rows() > 0).then_some(batch));
+                }
+                None => self.rest = None,
+            }
+        }
+        Ok(self)
     }
 }
 
-impl Store {
+impl Call<'_> {
     /// Writes rows by key, or deletes keys.
-    pub(in crate::store) fn write_by_key(
-        &self,
+    pub fn write_by_key(
+        self,
         what: ByKey,
         path: &Path,
         frame: Frame<'_>,
         options: &WriteOptions,
     ) -> Result<RowsReport> {
-        self.refresh_if_shared()?;
-        self.wait_for_room()?;
-        let base = self.state()?;
-        let gathered = self.gather(&base, what, path, frame, options)?;
+        let store = self.store;
+        store.wait_for_room()?;
+        let base = store.state()?;
+        let gathered = store.gather(&base, what, path, frame, options)?;
         // A note is kept with a version, and so is a schema; rows written without row groups make none.
         if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
             return self.write_many_by_key(what, path, gathered, options);
@@ -83,14 +99,16 @@ impl Store {
             return Ok(RowsReport { seq: Some(base.seq), rows, version: None });
         }
         let few = SmallWrite::new(what, &gathered)?;
-        let (after, ()) = self.prepare_and_commit(|base| {
-            let (footprint, effect) = self.small_write(what, &base, path, &few, &options.task.cancel)?;
+        let (after, ()) = self.commit(|base| {
+            let (footprint, effect) = store.small_write(what, &base, path, &few, &options.task.cancel)?;
             let build = move |_: &State| Ok(vec![effect.clone()]);
             Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
         })?;
         Ok(RowsReport { seq: Some(after.seq), rows, version: None })
     }
+}
 
+impl Store {
     /// The same in a transaction. Returns how many rows.
     pub(in crate::store) fn write_by_key_in(
         &self,
@@ -130,38 +148,20 @@ impl Store {
     ) -> Result<Gathered<'a>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
-        let mut codec = table.codec().map_err(named)?;
-        let (mut evolved, mut demands) = (None, Demands::default());
-        if what != ByKey::Delete {
-            let new = table.evolved(frame.schema(), options.schema).map_err(named)?;
-            if let Some(schema) = new.as_ref().or(table.schema()) {
-                demands.checks = schema.bound_checks()?;
-            }
-            if options.schema == SchemaMode::Evolve {
-                demands.fill = new.as_ref().or(table.schema()).cloned();
-            }
-            if let Some(new) = new {
-                let own = codec.schema().clone();
-                codec = Arc::new(TableCodec::new(&new.0, table.order())?);
-                evolved = Some((own, new));
-            }
+        let codec = table.codec().map_err(named)?;
+        let (pool, bytes, cancel) = (&self.env().pool, self.options().row_write_bytes, &options.task.cancel);
+        if what == ByKey::Delete {
+            return Gathered::of_keys(codec, frame, path, pool).draw(bytes, cancel);
         }
-        let schema = if what == ByKey::Delete { codec.key_schema().clone() } else { codec.schema().clone() };
-        let checks = (what != ByKey::Delete).then(|| demands.checks.clone());
-        let mut batches = conformed(what, codec.clone(), schema.clone(), demands, frame, path, &self.env().pool);
-        let (mut drawn, mut bytes) = (Vec::new(), 0);
-        while bytes <= self.options().row_write_bytes {
-            options.task.cancel.check()?;
-            match batches.next() {
-                Some(batch) => {
-                    let batch = batch?;
-                    bytes += batch_bytes(&batch);
-                    drawn.extend((batch.num_rows() > 0).then_some(batch));
-                }
-                None => return Ok(Gathered { codec, schema, drawn, rest: None, evolved, checks }),
-            }
-        }
-        Ok(Gathered { codec, schema, drawn, rest: Some(Box::new(batches)), evolved, checks })
+        let rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
+        let gathered = if rows.evolves {
+            let evolved = Some((codec.schema().clone(), rows.stored.clone()));
+            let codec = Arc::new(TableCodec::new(&rows.stored.0, table.order())?);
+            Gathered { evolved, ..Gathered::of_rows(codec, &rows, frame, path, pool)? }
+        } else {
+            Gathered::of_rows(codec, &rows, frame, path, pool)?
+        };
+        gathered.draw(bytes, cancel)
     }
 
     /// The effect that writes a few rows to the table at `path`, as it is in `state`.

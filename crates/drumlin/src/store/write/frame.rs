@@ -7,10 +7,8 @@ use crate::base::{Error, Pool, Result, Task};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::column_meant;
 use crate::segment::Compression;
-use crate::table::{
-    SchemaMode, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort, checked_parts,
-    compressed_as, sorted_schema,
-};
+use crate::store::commit::table_changes::TableChanges;
+use crate::table::{RowsSchema, SchemaMode, TableChange, TableCodec, TableSpec, VersionKind, check_key, checked_parts};
 
 /// Rows to be written: a schema, and batches that have it.
 ///
@@ -138,16 +136,15 @@ pub(in crate::store) fn create_table(
         TableCodec::new(schema, &options.key)?.check()?;
         options.sort = options.key;
     }
-    let schema = compressed_as(schema, options.compression, default);
-    let schema = StoredSchema::new(sorted_schema(&schema, &options.sort))?;
-    check_sort(&options.sort, &schema.0)?;
+    let schema = RowsSchema::whole(None, schema, &options.sort, options.compression, default)?.stored;
     Ok(move |state: &State| {
         if state.table_id_at(&path).is_some() {
             return Err(Error::already_exists(format!("'{path}' already holds a table")));
         }
-        let table = state.next_table();
         let change = TableChange { schema: Some(schema.clone()), ..TableChange::new(VersionKind::Create) };
         let spec = TableSpec { sort: options.sort.clone(), keyed };
-        Ok(vec![Effect::CreateTable { path: path.clone(), table, spec }, Effect::ChangeTable { table, change }])
+        let mut changes = TableChanges::on(state, Vec::new());
+        changes.push(None, &path, spec, change);
+        Ok(changes.into_effects())
     })
 }

@@ -8,7 +8,6 @@ use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
-use super::few_rows::Demands;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -16,15 +15,16 @@ use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::segment::{Compression, Proof};
 use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
+use crate::store::commit::call::{Call, retry_conflicts};
 use crate::store::commit::in_groups::MemoryScope;
-use crate::store::commit::prepare::ATTEMPTS_MAX;
+use crate::store::commit::table_changes::TableChanges;
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Pin, Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::table::{
-    Conform, Kill, NewGroup, SchemaMode, Schemes, StoredSchema, TableChange, TableCodec, TableSpec, TableState,
-    VersionKind, batch_bytes, check_key, check_sort, compressed_as, encode_group, sorted_schema,
+    Kill, NewGroup, RowsSchema, Schemes, StoredSchema, TableChange, TableCodec, TableSpec, TableState, VersionKind,
+    batch_bytes, check_key, encode_group,
 };
 
 /// What happens to a call if one of its tables cannot be written.
@@ -66,11 +66,7 @@ struct TableFrame<'a> {
     path: Path,
     frame: Frame<'a>,
     /// The schema to which the rows are converted.
-    schema: StoredSchema,
-    /// Whether that is not the table's yet, whose rows stay.
-    evolves: bool,
-    /// Whether the rows may lack columns.
-    fill: bool,
+    rows: RowsSchema,
     sort: Vec<String>,
     footprint: Footprint,
 }
@@ -113,7 +109,7 @@ pub(in crate::store) struct PreparedWrite {
 }
 
 /// The tables of a call, to be committed.
-struct Call {
+struct FramesWrite {
     kind: VersionKind,
     /// The state that they have been checked against, and the pin that keeps its blocks.
     base: Arc<State>,
@@ -126,7 +122,7 @@ struct Call {
     began: Timestamp,
 }
 
-impl UncommittedGroups for Call {
+impl UncommittedGroups for FramesWrite {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.tables.iter_mut().flat_map(|table| &mut table.groups)
     }
@@ -143,8 +139,7 @@ impl Place {
     ) -> Result<Vec<Result<Option<VersionInfo>>>> {
         match self {
             Place::Store(store) => {
-                store.refresh_if_shared()?;
-                let written = store.write_frames(kind, frames, options, on_error)?;
+                let written = store.call()?.write_frames(kind, frames, options, on_error)?;
                 Ok(written.into_iter().map(|version| version.map(Some)).collect())
             }
             Place::Transaction(transaction) => {
@@ -162,76 +157,73 @@ impl Place {
     }
 }
 
-impl Store {
+impl Call<'_> {
     /// Encodes all frames and commits them; returns a result for each.
-    pub(in crate::store) fn write_frames(
-        &self,
+    fn write_frames(
+        self,
         kind: VersionKind,
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
         mut on_error: OnItemError,
     ) -> Result<Vec<Result<VersionInfo>>> {
-        let (places, began) = (frames.len(), self.began());
+        let (store, places, began) = (self.store, frames.len(), self.began());
         // The pin keeps the blocks that are searched for keys.
-        let (base, _pin) = self.pinned_state()?;
+        let (base, _pin) = store.pinned_state()?;
         let PreparedWrite { tables, writer, metadata } =
-            self.prepare_write(&base, kind, frames, options, &mut on_error)?;
+            store.prepare_write(&base, kind, frames, options, &mut on_error)?;
         let check_again = tables.iter().any(|table| table.new_keys.is_some());
-        let call = Call { kind, base, _pin, tables, metadata, check_again, began };
-        let (after, tables) = self.commit_placed(call, writer, |call, writer| {
-            let mut attempts = 0;
-            loop {
-                match self.commit_call(call, writer.written(), &mut on_error, &options.task) {
-                    Err(e) if e.kind() == ErrorKind::Conflict && attempts < ATTEMPTS_MAX => {
-                        attempts += 1;
-                        call.check_again = true;
-                        let state = self.state()?;
-                        let evolving = call.tables.iter().filter(|table| table.evolves);
-                        let evolving = evolving.filter_map(|table| state.table_id_at(&table.path));
-                        self.settle_rows(&evolving.collect(), true)?;
-                    }
-                    after => {
-                        let (after, used) = (after?, used(&call.tables));
-                        writer.abandon(|block| !used.contains(&block));
-                        return Ok((after, std::mem::take(&mut call.tables)));
-                    }
+        let write = FramesWrite { kind, base, _pin, tables, metadata, check_again, began };
+        let (after, tables) = store.commit_placed(write, writer, |write, writer| {
+            let after = retry_conflicts(|| {
+                if std::mem::take(&mut write.check_again) {
+                    store.keep_fitting(write, &mut on_error, &options.task)?;
                 }
-            }
+                let committed = store.commit_frames(write, writer.written());
+                if committed.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict) {
+                    write.check_again = true;
+                    let state = store.state()?;
+                    let evolving = write.tables.iter().filter(|table| table.evolves);
+                    let evolving = evolving.filter_map(|table| state.table_id_at(&table.path));
+                    store.settle_rows(&evolving.collect(), true)?;
+                }
+                Ok::<_, Error>(committed)
+            })?;
+            let used = used(&write.tables);
+            writer.abandon(|block| !used.contains(&block));
+            Ok((after, std::mem::take(&mut write.tables)))
         })?;
         let mut collected = on_error.into_collected();
         let mut written = tables.into_iter().peekable();
         let answer = |at: usize| match written.next_if(|table| table.at == at) {
-            Some(table) => self.newest_info(&after, &table.path),
+            Some(table) => store.newest_info(&after, &table.path),
             None => Err(collected
                 .remove(&at)
                 .unwrap_or_else(|| Error::closed("the write of the frame ended without a result"))),
         };
         Ok((0..places).map(answer).collect())
     }
+}
 
-    /// Commits the tables of a call, except those that turn out not to fit what others have committed.
-    fn commit_call(
-        &self,
-        call: &mut Call,
-        blocks: &[WrittenBlock],
-        on_error: &mut OnItemError,
-        task: &Task,
-    ) -> Result<Arc<State>> {
-        if std::mem::take(&mut call.check_again) {
-            let fit = self.while_reclaimed(|| {
-                let (now, pin) = self.pinned_state()?;
-                Ok((self.still_fit(&call.base, &now, call.kind, &call.tables, on_error, task)?, now, pin))
-            });
-            (call.tables, call.base, call._pin) = fit?;
-        }
-        // Row groups of frames that turned out to be bad are in blocks beside the others.
-        let used = used(&call.tables);
+impl Store {
+    /// Leaves out the tables of a write that do not fit what others have committed since.
+    fn keep_fitting(&self, write: &mut FramesWrite, on_error: &mut OnItemError, task: &Task) -> Result<()> {
+        let fit = self.while_reclaimed(|| {
+            let (now, pin) = self.pinned_state()?;
+            Ok((self.still_fit(&write.base, &now, write.kind, &write.tables, on_error, task)?, now, pin))
+        });
+        (write.tables, write.base, write._pin) = fit?;
+        Ok(())
+    }
+
+    /// Commits the tables of a write, whose row groups are in `blocks`, beside those of frames that turned out to be bad.
+    fn commit_frames(&self, write: &FramesWrite, blocks: &[WrittenBlock]) -> Result<Arc<State>> {
+        let used = used(&write.tables);
         let referred: Vec<WrittenBlock> =
             blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
-        let (tables, kind, metadata) = (call.tables.clone(), call.kind, call.metadata.clone());
+        let (tables, kind, metadata) = (write.tables.clone(), write.kind, write.metadata.clone());
         let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
-        let (base, footprint) = (call.base.clone(), footprint(&call.tables));
-        self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(call.began))
+        let (base, footprint) = (write.base.clone(), footprint(&write.tables));
+        self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(write.began))
     }
 
     /// The same in a transaction.
@@ -347,12 +339,12 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<EncodedTable> {
-        let TableFrame { at, path, frame, schema, evolves, fill, sort, mut footprint } = target;
+        let TableFrame { at, path, frame, rows, sort, mut footprint } = target;
+        let RowsSchema { stored: schema, evolves, .. } = rows.clone();
         check_key(&sort, &schema.0).map_err(|e| e.context(format!("'{path}'")))?;
         let codec = Arc::new(TableCodec::new(&schema.0, &sort)?);
         codec.check().map_err(|e| e.context(format!("'{path}'")))?;
-        let demands = Demands { checks: schema.bound_checks()?, fill: fill.then(|| schema.clone()) };
-        let gathered = Gathered::of_rows(codec.clone(), demands, frame, &path, self.pool);
+        let gathered = Gathered::of_rows(codec.clone(), &rows, frame, &path, self.pool)?;
         let encoded = self.encode_by_key(ByKey::Insert, gathered, writer, task)?;
         let new_keys = (kind == VersionKind::Append).then_some(NewKeys { codec, keys: encoded.keys });
         let keys = new_keys.iter().flat_map(|new_keys| &new_keys.keys);
@@ -371,7 +363,7 @@ impl Encoder<'_> {
         task: &Task,
     ) -> Result<Vec<NewGroup>> {
         let footprint = Footprint::default();
-        let frame = TableFrame { at: 0, path, frame, schema, evolves: false, fill: false, sort, footprint };
+        let frame = TableFrame { at: 0, path, frame, rows: RowsSchema::known(schema), sort, footprint };
         let mut tables = self.encode(vec![frame], writer, task, &mut OnItemError::Refuse)?;
         Ok(tables.pop().map_or_else(Vec::new, |table| table.groups))
     }
@@ -387,11 +379,10 @@ impl Encoder<'_> {
         let mut tables = Vec::with_capacity(frames_in.len());
         let mut parts = Vec::with_capacity(frames_in.len());
         for (index, target) in frames_in.into_iter().enumerate() {
-            let TableFrame { at, path, frame, schema, evolves, fill, sort, footprint } = target;
+            let TableFrame { at, path, frame, rows, sort, footprint } = target;
             let table = format!("'{path}'");
-            let batches = frame.into_batches(self.pool, &table);
-            let conform = Conform::new(schema.0.clone()).named(table).filling(fill.then(|| schema.clone()));
-            let conform = conform.checking(schema.bound_checks()?);
+            let (batches, conform) = (frame.into_batches(self.pool, &table), rows.conform(&table)?);
+            let RowsSchema { stored: schema, evolves, .. } = rows;
             parts.push(self.row_groups(batches, conform, &sort).map(move |group| (index, group)));
             let (keyed, new_keys, groups) = (false, None, Vec::new());
             tables.push(EncodedTable { at, path, schema, evolves, sort, keyed, new_keys, groups, footprint });
@@ -483,30 +474,16 @@ fn target<'a>(
     let asked = options.sort.as_ref().map(|names| names.iter().map(meant).collect());
     let sort = check_own_sort(&path, own, &asked)?;
     let mut footprint = Footprint::default();
-    let (mut evolves, mut fill) = (false, false);
-    let schema = match kind {
+    let rows = match kind {
         VersionKind::Append => {
             let table = &table_at(state, &path)?;
             footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-            fill = options.schema == SchemaMode::Evolve;
-            let evolved = table.evolved(came, options.schema).map_err(|e| e.context(format!("'{path}'")))?;
-            evolves = evolved.is_some();
-            evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone())
+            RowsSchema::added(table, came, options.schema)
         }
-        _ => {
-            let new = new.filter(|_| existing.is_none());
-            let came = compressed_as(came, options.compression, new);
-            let schema = StoredSchema::new(sorted_schema(&came, &sort)).and_then(|schema| {
-                check_sort(&sort, &schema.0)?;
-                match &existing {
-                    Some(table) => table.constrained(schema),
-                    None => Ok(schema),
-                }
-            });
-            schema.map_err(|e| e.context(format!("'{path}'")))?
-        }
+        _ => RowsSchema::whole(existing.as_deref(), came, &sort, options.compression, new),
     };
-    Ok(TableFrame { at, path, frame, schema, evolves, fill, sort, footprint })
+    let rows = rows.map_err(|e| e.context(format!("'{path}'")))?;
+    Ok(TableFrame { at, path, frame, rows, sort, footprint })
 }
 
 /// Checks the paths of one call, and that none occurs twice; returns the frames with their places.
@@ -560,27 +537,19 @@ fn effects(
     kind: VersionKind,
     metadata: Option<&str>,
 ) -> Result<Vec<Effect>> {
-    let mut effects = add_blocks(blocks);
-    let mut next_table = state.next_table();
+    let mut changes = TableChanges::on(state, add_blocks(blocks));
     for EncodedTable { path, schema, evolves, sort, keyed, groups, .. } in tables {
         let existing = state.table_at(path)?;
         let existing = existing.as_ref();
         let mut change =
             TableChange { groups: groups.clone(), metadata: metadata.map(str::to_owned), ..TableChange::new(kind) };
-        let table = match existing {
+        match existing {
             Some(table) if table.order() != sort || table.spec.keyed != *keyed => {
                 return Err(Error::conflict(format!("'{path}' was created again with another sort order or key")));
             }
             None if *keyed => return Err(Error::conflict(format!("'{path}' was dropped during the call"))),
-            Some(table) => table.id,
-            None => {
-                let table = next_table;
-                next_table.0 += 1;
-                let spec = TableSpec { sort: sort.clone(), keyed: false };
-                effects.push(Effect::CreateTable { path: path.clone(), table, spec });
-                table
-            }
-        };
+            _ => {}
+        }
         if kind == VersionKind::Write {
             change.kill = Kill::All;
             let known = existing.and_then(|table| table.schema());
@@ -592,7 +561,8 @@ fn effects(
         } else {
             change.schema = evolves.then(|| schema.clone());
         }
-        effects.push(Effect::ChangeTable { table, change });
+        let spec = TableSpec { sort: sort.clone(), keyed: false };
+        changes.push(existing.map(|table| table.id), path, spec, change);
     }
-    Ok(effects)
+    Ok(changes.into_effects())
 }

@@ -20,6 +20,7 @@ use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::store::change::delete::{delete_in_memory, positions};
 use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
+use crate::store::commit::call::Call;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Store, WriteOptions};
@@ -68,27 +69,27 @@ impl ByKey {
     }
 }
 
-impl Store {
+impl Call<'_> {
     /// Writes what was gathered, and what is left of it, as row groups.
-    pub(in crate::store) fn write_many_by_key(
-        &self,
+    pub fn write_many_by_key(
+        self,
         what: ByKey,
         path: &Path,
         gathered: Gathered<'_>,
         options: &WriteOptions,
     ) -> Result<RowsReport> {
-        let (codec, began) = (gathered.codec.clone(), self.began());
-        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
-        let encoded = self.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
+        let (store, codec, began) = (self.store, gathered.codec.clone(), self.began());
+        let mut writer = store.block_writer()?.inline(store.options().inline_bytes);
+        let encoded = store.encoder().encode_by_key(what, gathered, &mut writer, &options.task)?;
         writer.finish()?;
         let rows = encoded.rows;
-        let (after, ()) = self.commit_placed(encoded, writer, |encoded, writer| {
-            self.prepare_and_commit(|base| {
+        let (after, ()) = store.commit_placed(encoded, writer, |encoded, writer| {
+            self.commit(|base| {
                 let change = |base: &State| {
                     let table = table_at(base, path)?;
-                    self.bulk_change(what, base, &table, &codec, path, encoded, &options.task)
+                    store.bulk_change(what, base, &table, &codec, path, encoded, &options.task)
                 };
-                let (base, _pin) = self.settled_state(base, path, encoded.evolved.is_some(), change)?;
+                let (base, _pin) = store.settled_state(base, path, encoded.evolved.is_some(), change)?;
                 let (table, mut bulk) = (table_at(&base, path)?, change(&base)?);
                 bulk.change.metadata.clone_from(&options.metadata);
                 let (footprint, id, added) = (bulk.footprint.clone(), table.id, add_blocks(writer.written()));
@@ -96,9 +97,11 @@ impl Store {
                 Ok((Proposal::carried(base, footprint, effects).since(began), ()))
             })
         })?;
-        Ok(RowsReport { seq: Some(after.seq), rows, version: Some(self.newest_info(&after, path)?) })
+        Ok(RowsReport { seq: Some(after.seq), rows, version: Some(store.newest_info(&after, path)?) })
     }
+}
 
+impl Store {
     /// Encodes what was gathered, and what is left of it; returns what puts it into the table at `path` as it is in
     /// `state`.
     pub(in crate::store) fn prepare_bulk(

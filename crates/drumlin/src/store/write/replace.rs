@@ -14,14 +14,15 @@ use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
-use crate::store::change::delete::{FullChange, delete_in_memory, positions, rest_on_rows};
+use crate::store::change::delete::{FullChange, delete_in_memory, full_change, positions};
 use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
+use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
 use crate::table;
 use crate::table::{
-    Conform, FoundRows, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, SchemaMode, Schemes, StoredSchema,
+    Conform, FoundRows, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, RowsSchema, Schemes, StoredSchema,
     TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
@@ -84,7 +85,7 @@ impl Table {
     ) -> Result<Option<VersionInfo>> {
         let path = Path::new(&self.path)?;
         match &self.place {
-            Place::Store(store) => store.replace(&path, frame, filter, options).map(Some),
+            Place::Store(store) => store.call()?.replace(&path, frame, filter, options).map(Some),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let state = open.draft.state();
                 let (replacement, writer) = store.prepare_replace(state, &path, frame, filter, options)?;
@@ -100,30 +101,31 @@ impl Table {
     }
 }
 
-impl Store {
+impl Call<'_> {
     /// Makes a version in which the rows of `frame` replace all those in the range that they cover, or those for which
     /// `filter` is true.
-    pub(in crate::store) fn replace(
-        &self,
+    fn replace(
+        self,
         path: &Path,
         frame: Frame<'_>,
         filter: Option<&Filter>,
         options: &WriteOptions,
     ) -> Result<VersionInfo> {
-        self.refresh_if_shared()?;
-        let began = self.began();
-        let (replacement, writer) = self.prepare_replace(&*self.state()?, path, frame, filter, options)?;
-        let (after, ()) = self.commit_placed(replacement, writer, |replacement, writer| {
-            self.prepare_and_commit(|base| {
-                let sound = |base: &State| self.replace_rows(base, replacement, writer.written(), &options.task);
-                let (base, _pin) = self.settled_state(base, path, replacement.evolves(), sound)?;
-                let change = self.replace_rows(&base, replacement, writer.written(), &options.task)?;
+        let (store, began) = (self.store, self.began());
+        let (replacement, writer) = store.prepare_replace(&*store.state()?, path, frame, filter, options)?;
+        let (after, ()) = store.commit_placed(replacement, writer, |replacement, writer| {
+            self.commit(|base| {
+                let sound = |base: &State| store.replace_rows(base, replacement, writer.written(), &options.task);
+                let (base, _pin) = store.settled_state(base, path, replacement.evolves(), sound)?;
+                let change = store.replace_rows(&base, replacement, writer.written(), &options.task)?;
                 Ok((change.propose(base).since(began), ()))
             })
         })?;
-        self.newest_info(&after, path)
+        store.newest_info(&after, path)
     }
+}
 
+impl Store {
     /// Encodes rows that are to replace others in the table at `path`.
     pub(in crate::store) fn prepare_replace(
         &self,
@@ -142,14 +144,10 @@ impl Store {
             )));
         }
         let own = table.schema().expect("every table has a version").clone();
-        let evolved = table.evolved(frame.schema(), options.schema).map_err(|e| e.context(format!("'{path}'")))?;
-        let stored = evolved.as_ref().unwrap_or(&own).clone();
-        let schema = stored.0.clone();
-        let pool = &self.env().pool;
-        let name = format!("'{path}'");
-        let checks = stored.bound_checks()?;
-        let fill = (options.schema == SchemaMode::Evolve).then_some(stored);
-        let mut conform = Conform::new(schema.clone()).named(&name).filling(fill).checking(checks);
+        let (pool, name) = (&self.env().pool, format!("'{path}'"));
+        let rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(|e| e.context(&name))?;
+        let (schema, evolved) = (rows.stored.0.clone(), rows.evolves.then(|| rows.stored.clone()));
+        let mut conform = rows.conform(&name)?;
         let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>()?;
         let mut keys = None;
@@ -217,7 +215,7 @@ impl Store {
             change.deletions = positions(found.groups);
         }
         effects.extend(add_blocks(blocks));
-        Ok(rest_on_rows(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
+        Ok(full_change(table.id, path, effects, Some(Effect::ChangeTable { table: table.id, change })))
     }
 
     /// `AlreadyExists`, naming keys, if a table has rows with any of `keys` that are not among those `found`.

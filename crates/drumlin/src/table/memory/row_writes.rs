@@ -285,7 +285,7 @@ impl TableState {
     }
 
     /// Whether what `version` sees depends on parts, not only on row groups.
-    pub fn rests_on_parts(&self, version: Version) -> bool {
+    pub fn depends_on_parts(&self, version: Version) -> bool {
         self.parts.iter().any(|part| part.frozen && part.version <= version && version < part.died)
     }
 

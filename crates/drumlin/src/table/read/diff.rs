@@ -20,7 +20,7 @@ use crate::table::{Instants, RowGroup, Rows, StoredSchema, TableState};
 /// rewrites rows keeps those of all versions together. Rows that both show, but not alike, because a column has another name
 /// or is of one of them alone, are among those of both. `Conflict` if a version depends on rows in memory. O(row groups) set operations.
 pub fn difference(table: &TableState, since: Version, until: Version, columns: &[String]) -> Result<[TableState; 2]> {
-    if [since, until].into_iter().any(|version| table.rests_on_parts(version)) {
+    if [since, until].into_iter().any(|version| table.depends_on_parts(version)) {
         return Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"));
     }
     let [before, after] = [table.schema_of(since)?, table.schema_of(until)?];

@@ -324,7 +324,7 @@ impl Scan {
     ///
     /// # Errors
     /// `SnapshotExpired` if the version is gone.
-    pub fn anew(&self) -> Result<Scan> {
+    pub fn again(&self) -> Result<Scan> {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
         let (view, read_as) = (self.shared.view.clone(), Some(&self.shared.read_as));
         Scan::new(reader, pool, view, read_as, &self.options, self.renew.clone())

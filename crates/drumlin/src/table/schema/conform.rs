@@ -66,6 +66,11 @@ impl Conform {
         Self { checks, ..self }
     }
 
+    /// What it tests.
+    pub fn checks(&self) -> &Checks {
+        &self.checks
+    }
+
     /// A batch with all columns.
     fn filled(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let Some(own) = &self.fill else { return Ok(batch.clone()) };

@@ -4,3 +4,4 @@ pub(super) mod computed;
 pub(super) mod encode;
 pub(super) mod merge;
 pub(super) mod merge_keys;
+pub(super) mod rows_schema;

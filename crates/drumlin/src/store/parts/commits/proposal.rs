@@ -68,7 +68,7 @@ impl Proposal {
     }
 
     /// The same, by someone who says so.
-    pub fn told_by(mut self, message: Option<&str>, writer: Option<&str>) -> Self {
+    pub fn with_note(mut self, message: Option<&str>, writer: Option<&str>) -> Self {
         self.note.message = message.map(str::to_owned);
         self.note.writer = writer.map(str::to_owned);
         self

@@ -1,0 +1,8 @@
+//! Columns that change, constraints, Arrow types.
+
+pub mod arrow_types;
+pub mod constraints;
+pub mod diff_columns;
+pub mod evolve;
+pub mod evolve_model;
+pub mod evolve_run;

@@ -1,0 +1,194 @@
+//! How a client interprets the answers of a server: to a conditional put, and answers that break off.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use bytes::Bytes;
+use drumlin::ErrorKind;
+use drumlin::storage::{BucketStorage, Storage, Tag};
+
+/// Reads a request to its end.
+fn request(stream: &mut TcpStream) -> Option<()> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let n = stream.read(&mut buffer).ok().filter(|n| *n > 0)?;
+        bytes.extend_from_slice(&buffer[..n]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, _)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head
+            .lines()
+            .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+        if bytes.len() >= head.len() + 4 + length.unwrap_or(0) {
+            return Some(());
+        }
+    }
+}
+
+/// The result of a put with this answer; `None`: the connection is closed without an answer.
+fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            request(&mut stream);
+            if let Some((status, code)) = answer {
+                let body =
+                    format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>so it is</Message></Error>");
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+                stream.write_all((head + &body).as_bytes()).unwrap();
+            }
+        });
+        put(&format!("http://{address}"), known)
+    })
+}
+
+fn put(endpoint: &str, known: Option<&Tag>) -> drumlin::Error {
+    bucket(endpoint).put_if_match("root", &[Bytes::from_static(b"new")], known).unwrap_err()
+}
+
+fn bucket(endpoint: &str) -> BucketStorage {
+    let options = [
+        ("endpoint", endpoint),
+        ("region", "us-east-1"),
+        ("aws_access_key_id", "some-key-id"),
+        ("aws_secret_access_key", "some-secret"),
+    ];
+    let options: BTreeMap<String, String> = options.map(|(name, value)| (name.into(), value.into())).into();
+    BucketStorage::open("s3://bucket/store", &options, 1).unwrap()
+}
+
+// faults: lost answer, throttling, secrets x nodes
+#[test]
+fn a_refusal_is_distinguished_from_an_answer_that_leaves_it_open() {
+    use ErrorKind::{Conflict, InDoubt, NotFound, Unavailable, Unsupported};
+    let tag = Tag("\"abc\"\n".into());
+    let cases = [
+        (Some((429, "SlowDown")), Unavailable, true),
+        (Some((429, "rateLimitExceeded")), Unavailable, true),
+        (Some((503, "SlowDown")), Unavailable, true),
+        (Some((503, "ServerBusy")), Unavailable, true),
+        (Some((503, "SlowDownWrite")), InDoubt, false),
+        (Some((503, "ServiceUnavailable")), InDoubt, false),
+        (Some((500, "InternalError")), InDoubt, false),
+        (Some((502, "BadGateway")), InDoubt, false),
+        (Some((408, "RequestTimeout")), InDoubt, false),
+        (Some((400, "InvalidRequest")), Unavailable, false),
+        (Some((403, "AccessDenied")), Unavailable, false),
+        (Some((400, "RequestTimeout")), Unavailable, true),
+        (Some((501, "NotImplemented")), Unsupported, false),
+        (Some((409, "ConditionalRequestConflict")), Conflict, false),
+        (Some((409, "OperationAborted")), Conflict, false),
+        (Some((412, "PreconditionFailed")), Conflict, false),
+        (Some((404, "NoSuchKey")), Conflict, false),
+        (None, InDoubt, false),
+    ];
+    for (answer, kind, throttled) in cases {
+        let e = answered(Some(&tag), answer);
+        assert_eq!((e.kind(), e.is_throttled()), (kind, throttled), "{answer:?}: {e}");
+        assert!(!e.to_string().contains("some-secret"), "{e}");
+    }
+    let e = answered(None, Some((404, "NoSuchBucket")));
+    assert_eq!(e.kind(), NotFound, "{e}");
+    // If nothing listens, nothing was done.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let e = put(&format!("http://{nobody}"), Some(&tag));
+    assert_eq!((e.kind(), e.is_throttled()), (Unavailable, false), "{e}");
+}
+
+const LISTED: &str = "<?xml version=\"1.0\"?><ListBucketResult><CommonPrefixes><Prefix>store/blocks/7/</Prefix></CommonPrefixes>\
+    <Contents><Key>store/blocks/a.blk</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"x\"</ETag>\
+    <Size>5</Size></Contents></ListBucketResult>";
+const DELETED: &str = "<?xml version=\"1.0\"?><DeleteResult><Deleted><Key>store/a</Key></Deleted>\
+    <Deleted><Key>store/b</Key></Deleted></DeleteResult>";
+
+/// The result of `ask` if the first `cut` answers, `body`, break off; and how many requests it made. Some servers send the
+/// length of an answer, others end it by closing the connection.
+fn cut_off<T>(body: &str, cut: usize, says_length: bool, ask: impl FnOnce(&BucketStorage) -> T) -> (T, usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (told, requests) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0.. {
+                let (mut stream, _) = listener.accept().unwrap();
+                if request(&mut stream).is_none() {
+                    break;
+                }
+                told.send(()).unwrap();
+                let length = if says_length { format!("Content-Length: {}\r\n", body.len()) } else { String::new() };
+                let head = format!("HTTP/1.1 200 OK\r\n{length}ETag: \"x\"\r\nConnection: close\r\n\r\n");
+                let sent = if n < cut { &body[..body.len() / 2] } else { body };
+                stream.write_all((head + sent).as_bytes()).unwrap();
+            }
+        });
+        let answer = ask(&bucket(&format!("http://{address}")));
+        // A connection without a request ends the server.
+        drop(TcpStream::connect(address).unwrap());
+        (answer, requests.iter().count())
+    })
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again() {
+    for says_length in [true, false] {
+        let (listed, requests) = cut_off(LISTED, 2, says_length, |bucket| bucket.list("blocks"));
+        assert_eq!((listed.unwrap().len(), requests), (1, 3));
+        let (folders, requests) = cut_off(LISTED, 1, says_length, |bucket| bucket.list_folders("blocks"));
+        assert_eq!((folders.unwrap(), requests), (vec!["7".to_owned()], 2));
+        let names = ["a".to_owned(), "b".to_owned()];
+        let (deleted, requests) = cut_off(DELETED, 1, says_length, |bucket| bucket.delete_many(&names));
+        assert!(deleted.iter().all(drumlin::Result::is_ok), "{deleted:?}");
+        assert_eq!(requests, 2);
+    }
+}
+
+#[test]
+fn answers_that_always_break_off_are_an_error_in_the_end() {
+    let (listed, requests) = cut_off(LISTED, usize::MAX, true, |bucket| bucket.list("blocks"));
+    let e = listed.unwrap_err();
+    assert_eq!((e.kind(), requests), (ErrorKind::Unavailable, 6), "{e}");
+}
+
+/// The error of reading ranges of `name` if each request gets this answer.
+fn ranges_answered(name: &str, status: u16, head: &str, body: &str) -> drumlin::Error {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            loop {
+                let (mut stream, _) = listener.accept().unwrap();
+                if request(&mut stream).is_none() {
+                    break;
+                }
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\n{head}Connection: close\r\n\r\n");
+                stream.write_all((head + body).as_bytes()).unwrap();
+            }
+        });
+        let e = bucket(&format!("http://{address}")).get_ranges(name, &[0..1, 20..21]).unwrap_err();
+        drop(TcpStream::connect(address).unwrap());
+        e
+    })
+}
+
+#[test]
+fn an_object_that_ends_early_is_distinguished_from_one_that_cannot_be_read() {
+    // Both ranges are read together, and the second begins beyond the end.
+    let part = "Content-Range: bytes 0-9/10\r\nETag: \"x\"\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\n";
+    let denied = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>";
+    let beyond = "<?xml version=\"1.0\"?><Error><Code>InvalidRange</Code></Error>";
+    for (status, head, body, kind) in [
+        (206, part, "0123456789", ErrorKind::Corrupt),
+        (416, "", beyond, ErrorKind::Corrupt),
+        // The number in the name says nothing.
+        (403, "", denied, ErrorKind::Unavailable),
+    ] {
+        let e = ranges_answered("blocks/416/7.blk", status, head, body);
+        assert_eq!(e.kind(), kind, "{e}");
+        assert!(e.message().contains("blocks/416/7.blk"), "{e}");
+    }
+}

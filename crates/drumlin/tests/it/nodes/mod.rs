@@ -1,0 +1,7 @@
+//! The tree of nodes, triggers, names.
+
+pub mod nouns;
+pub mod odd_names;
+pub mod tree;
+pub mod tree_model;
+pub mod trigger;
