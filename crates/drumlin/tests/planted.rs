@@ -74,7 +74,7 @@ use std::sync::Arc;
 use drumlin::base::planted::{Bug, plant};
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::{Condition, Field, Pattern, Payload, Projection, PutOptions};
-use drumlin::storage::{DiskFault, Moment, SimDisk};
+use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::AsOf;
 use drumlin::{ErrorKind, Tables};
 
@@ -104,7 +104,8 @@ fn strike(seed: u64) -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let mut rng = fastrand::Rng::with_seed(seed);
     let disk = SimDisk::new();
-    let fault = [DiskFault::Crash(Moment::Before), DiskFault::Crash(Moment::After), DiskFault::Fail][rng.usize(..3)];
+    let fault =
+        [DiskFault::Crash(CrashPoint::Before), DiskFault::Crash(CrashPoint::After), DiskFault::Fail][rng.usize(..3)];
     // Often early: creating the store takes only a few operations.
     let at = if rng.bool() { rng.u64(..20) } else { rng.u64(..200) };
     disk.plan(at, fault);
@@ -154,7 +155,7 @@ fn strike(seed: u64) -> Result<(), String> {
         }
         if rng.bool() {
             // What it deletes must not depend on anything that can be lost.
-            disk.plan(disk.counters().changes + rng.u64(..8), DiskFault::Crash(Moment::Before));
+            disk.plan(disk.counters().changes + rng.u64(..8), DiskFault::Crash(CrashPoint::Before));
             let _ = store.reclaim(&Default::default());
             return survives(&disk.crash(seed), &clock, &model, &model);
         }

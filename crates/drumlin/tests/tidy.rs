@@ -1,5 +1,5 @@
-//! Style as a test: the layers and their order, files that use each other, a header in each file, file sizes, meaningless
-//! names.
+//! Style as a test: the layers and their order, files that use each other, types of one name, a header in each file, file
+//! sizes, meaningless names.
 
 #[path = "tidy/api.rs"]
 mod api;
@@ -9,6 +9,8 @@ mod cycles;
 mod faults;
 #[path = "tidy/pairs.rs"]
 mod pairs;
+#[path = "tidy/types.rs"]
+mod types;
 #[path = "tidy/words.rs"]
 mod words;
 

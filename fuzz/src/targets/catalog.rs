@@ -128,8 +128,8 @@ pub fn directory_seeds() -> Vec<Vec<u8>> {
         super::arrays::array(&mut rng, &data_type, 20, true)
     };
     let columns = (0..crate::cursor::TYPES).filter_map(|number| drumlin::segment::encode(&array(number)).ok());
-    let columns: Vec<drumlin::block::Column> = columns
-        .map(|segment| drumlin::block::Column {
+    let columns: Vec<drumlin::block::ColumnEntry> = columns
+        .map(|segment| drumlin::block::ColumnEntry {
             offset: 64,
             bytes: segment.bytes.len() as u64,
             checksum: 7,
@@ -138,7 +138,8 @@ pub fn directory_seeds() -> Vec<Vec<u8>> {
         })
         .collect();
     let filter = drumlin::block::KeyFilter { offset: 64, bytes: 1300, checksum: 9 };
-    let of = |columns: &[drumlin::block::Column], filter| Directory { rows: 20, columns: columns.to_vec(), filter };
+    let of =
+        |columns: &[drumlin::block::ColumnEntry], filter| Directory { rows: 20, columns: columns.to_vec(), filter };
     let mut seeds: Vec<Vec<u8>> = columns.chunks(4).map(|some| of(some, None).encode()).collect();
     seeds.push(of(&columns, Some(filter)).encode());
     seeds

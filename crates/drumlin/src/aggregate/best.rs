@@ -33,14 +33,14 @@ pub const NOWHERE: u64 = u64::MAX;
 
 /// Which value of a group is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Selector {
     Least,
     Greatest,
     First,
     Last,
 }
 
-impl Kind {
+impl Selector {
     /// Without a value: worse than all others, and of a place that no row has.
     pub fn none(self) -> BestNumber {
         BestNumber { key: if self == Self::Least { i64::MAX } else { i64::MIN }, rank: NOWHERE }
@@ -129,16 +129,16 @@ pub fn from_keys(keys: Vec<Option<i64>>, data_type: &DataType) -> Result<ArrayRe
     Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
 }
 
-pub fn add_numbers(best: &mut [BestNumber], kind: Kind, ids: &[u32], array: &ArrayRef, rank: u64) -> Result<()> {
+pub fn add_numbers(best: &mut [BestNumber], kind: Selector, ids: &[u32], array: &ArrayRef, rank: u64) -> Result<()> {
     let (keys, nulls) = (keys_of(array)?, array.nulls());
     match kind {
-        Kind::Least => each(&keys, nulls, ids, |id, key| {
+        Selector::Least => each(&keys, nulls, ids, |id, key| {
             best[id] = BestNumber { key: best[id].key.min(key), rank: 0 };
         }),
-        Kind::Greatest => each(&keys, nulls, ids, |id, key| {
+        Selector::Greatest => each(&keys, nulls, ids, |id, key| {
             best[id] = BestNumber { key: best[id].key.max(key), rank: 0 };
         }),
-        Kind::First | Kind::Last => {
+        Selector::First | Selector::Last => {
             let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
             for (at, (id, key)) in ids.iter().zip(&keys).enumerate() {
                 if nulls.is_none_or(|nulls| nulls.is_valid(at)) {
@@ -167,7 +167,7 @@ pub fn from_bytes(chosen: &[Option<&[u8]>], data_type: &DataType) -> Result<Arra
     Ok(converter.convert_rows(rows)?.remove(0))
 }
 
-pub fn offer(best: &mut Option<(Bytes, u64)>, new: Option<(Bytes, u64)>, kind: Kind) {
+pub fn offer(best: &mut Option<(Bytes, u64)>, new: Option<(Bytes, u64)>, kind: Selector) {
     let Some(new) = new else { return };
     if best.as_ref().is_none_or(|old| kind.is_better((&new.0, new.1), (&old.0, old.1))) {
         *best = Some(new);
@@ -177,7 +177,7 @@ pub fn offer(best: &mut Option<(Bytes, u64)>, new: Option<(Bytes, u64)>, kind: K
 /// The best row of each group of a batch, then compared with what there was before.
 pub fn add_best(
     best: &mut [Option<(Bytes, u64)>],
-    kind: Kind,
+    kind: Selector,
     data_type: &DataType,
     ids: &[u32],
     array: &ArrayRef,
@@ -204,10 +204,10 @@ pub fn add_best(
         }
     };
     match kind {
-        Kind::First => choose(&|_, _| false),
-        Kind::Last => choose(&|_, _| true),
-        Kind::Least | Kind::Greatest => {
-            let wanted = if kind == Kind::Least { Ordering::Less } else { Ordering::Greater };
+        Selector::First => choose(&|_, _| false),
+        Selector::Last => choose(&|_, _| true),
+        Selector::Least | Selector::Greatest => {
+            let wanted = if kind == Selector::Least { Ordering::Less } else { Ordering::Greater };
             let converter = |of: &ArrayRef| -> Result<arrow::row::Rows> {
                 let converter = RowConverter::new(vec![SortField::new(of.data_type().clone())])?;
                 Ok(converter.convert_columns(&[plain_floats(of)?])?)

@@ -10,7 +10,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
 
-use super::codes::{Codes, expanded};
+use super::codes::{RowCodes, expanded};
 use crate::base::{Error, Result, TypeName};
 use crate::filter::narrow_integers;
 
@@ -92,7 +92,7 @@ pub struct Buckets {
 /// The buckets of a batch's rows.
 pub struct Labels {
     /// A null's is the last.
-    pub codes: Codes,
+    pub codes: RowCodes,
     /// In the units of the column.
     labels: Vec<i64>,
 }
@@ -201,7 +201,7 @@ impl Buckets {
         if nulls.is_some() {
             of_rows.iter_mut().filter(|code| **code == u32::MAX).for_each(|code| *code = of_null);
         }
-        Ok(Labels { codes: Codes { of_rows, distinct: labels.len() + 1 }, labels })
+        Ok(Labels { codes: RowCodes { of_rows, distinct: labels.len() + 1 }, labels })
     }
 
     /// Where the bucket of a value begins and ends.

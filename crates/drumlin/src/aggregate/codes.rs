@@ -19,7 +19,7 @@ use crate::base::Result;
 use crate::filter::{float_key, narrow_integers};
 
 /// A number for each row, below `distinct`.
-pub struct Codes {
+pub struct RowCodes {
     pub of_rows: Vec<u32>,
     pub distinct: usize,
 }
@@ -35,7 +35,7 @@ pub struct Combinations {
 const TABLE_MAX: usize = 1 << 17;
 
 /// Numbers values in the order in which they first come. `None` is a null.
-fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: usize) -> Codes {
+fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: usize) -> RowCodes {
     // Only the time that looking a value up takes depends on its hash.
     let mut known: HashMap<Option<T>, u32, FixedState> = HashMap::default();
     let mut of_rows = Vec::with_capacity(rows);
@@ -49,7 +49,7 @@ fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: us
         last = Some((value, code));
         of_rows.push(code);
     }
-    Codes { of_rows, distinct: known.len() }
+    RowCodes { of_rows, distinct: known.len() }
 }
 
 /// The values of a dictionary, row by row.
@@ -83,7 +83,7 @@ pub fn plain_floats(array: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-impl Codes {
+impl RowCodes {
     /// Those of an array. Two codes may stand for the same value, if the array's dictionary has it twice.
     pub fn of(array: &ArrayRef) -> Result<Self> {
         use DataType::*;
@@ -165,7 +165,7 @@ impl Codes {
 
 impl Combinations {
     /// Those of several columns of `rows` rows; of none, there is one, if there are rows.
-    pub fn of(columns: &[&Codes], rows: usize) -> Self {
+    pub fn of(columns: &[&RowCodes], rows: usize) -> Self {
         let Some((head, rest)) = columns.split_first() else {
             return Self { of_rows: vec![0; rows], first: (0..u32::from(rows > 0)).collect() };
         };

@@ -8,12 +8,12 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take};
 use arrow::row::{RowConverter, SortField};
 
-use super::codes::{Codes, Combinations, picked};
+use super::codes::{Combinations, RowCodes, picked};
 use super::keys;
-use super::keys::Keys;
+use super::keys::KeyInterner;
 use super::plan::Grouping;
-use super::runs::Run;
-use super::state::State;
+use super::runs::GroupRun;
+use super::state::AggregateState;
 use crate::base::{Error, Result};
 
 /// With up to this number of groups in a batch, what its rows add up to is found in several places for each group: neighbouring rows
@@ -25,9 +25,9 @@ pub struct Groups {
     plan: Arc<Grouping>,
     converter: RowConverter,
     /// In bytes that compare like the values of their columns.
-    keys: Keys,
+    keys: KeyInterner,
     /// By the place of their aggregate.
-    states: BTreeMap<usize, State>,
+    states: BTreeMap<usize, AggregateState>,
     /// Which of how many shares of all groups these are.
     share: (u64, u64),
 }
@@ -37,8 +37,9 @@ impl Groups {
     pub fn new(plan: &Arc<Grouping>, share: (u64, u64)) -> Result<Self> {
         let types = plan.schema.fields()[..plan.width()].iter();
         let converter = RowConverter::new(types.map(|field| SortField::new(field.data_type().clone())).collect())?;
-        let states = plan.needed().map(|(at, bound)| (at, State::new(&bound.function, &bound.data_type))).collect();
-        let mut groups = Self { plan: plan.clone(), converter, keys: Keys::default(), states, share };
+        let states =
+            plan.needed().map(|(at, bound)| (at, AggregateState::new(&bound.function, &bound.data_type))).collect();
+        let mut groups = Self { plan: plan.clone(), converter, keys: KeyInterner::default(), states, share };
         if plan.width() == 0 {
             // All rows are of one group, also if there are none.
             groups.keys.number(&[], keys::hash(&[]));
@@ -69,7 +70,7 @@ impl Groups {
         let Combinations { of_rows: codes, .. } = found;
         let (mut ids, mut ours, mut runs) = (Vec::new(), None, None);
         if !groups.contains(&u32::MAX) {
-            runs = Run::all(&codes, &groups);
+            runs = GroupRun::all(&codes, &groups);
         } else {
             let (places, some): (Vec<u32>, Vec<u32>) = (0..)
                 .zip(&codes)
@@ -78,7 +79,7 @@ impl Groups {
                 .unzip();
             (ours, ids) = (Some(UInt32Array::from(places)), some);
         }
-        let mut apart: Option<Places> = None;
+        let mut apart: Option<GroupPlaces> = None;
         for ((_, bound), state) in plan.needed().zip(self.states.values_mut()) {
             let mut inputs = bound.inputs.iter().map(|input| input.of(batch)).collect::<Result<Vec<_>>>()?;
             if let Some(ours) = &ours {
@@ -102,14 +103,14 @@ impl Groups {
                 }
                 Some(1) => (&codes, &groups),
                 Some(lanes) => {
-                    let apart = apart.get_or_insert_with(|| Places::new(&codes, &groups, lanes));
+                    let apart = apart.get_or_insert_with(|| GroupPlaces::new(&codes, &groups, lanes));
                     if state.add_places(&apart.of_rows, &apart.groups, &apart.counts, &inputs)? {
                         continue;
                     }
                     (&apart.of_rows, &apart.groups)
                 }
             };
-            let mut some = State::new(&bound.function, &bound.data_type);
+            let mut some = AggregateState::new(&bound.function, &bound.data_type);
             some.grow(of_places.len());
             some.add(places, &inputs, rank)?;
             state.merge(some, of_places);
@@ -122,10 +123,10 @@ impl Groups {
         let plan = self.plan.clone();
         let mut codes = Vec::with_capacity(plan.width());
         for at in &plan.keys {
-            codes.push(Codes::of(batch.column(*at))?);
+            codes.push(RowCodes::of(batch.column(*at))?);
         }
         let labels = plan.buckets.as_ref().map(|(at, buckets)| buckets.codes(batch.column(*at))).transpose()?;
-        let all: Vec<&Codes> = codes.iter().chain(labels.as_ref().map(|labels| &labels.codes)).collect();
+        let all: Vec<&RowCodes> = codes.iter().chain(labels.as_ref().map(|labels| &labels.codes)).collect();
         let found = Combinations::of(&all, batch.num_rows());
         let mut groups = vec![0; found.first.len()];
         if plan.width() > 0 {
@@ -164,12 +165,12 @@ impl Groups {
 
     /// About how much memory they take.
     pub fn bytes(&self) -> usize {
-        self.keys.memory() + self.states.values().map(State::bytes).sum::<usize>()
+        self.keys.memory() + self.states.values().map(AggregateState::bytes).sum::<usize>()
     }
 
     /// About how much memory the largest of them takes, which no smaller share would spare.
     pub fn largest(&self) -> usize {
-        self.states.values().map(State::largest).sum()
+        self.states.values().map(AggregateState::largest).sum()
     }
 
     /// How many there are.
@@ -202,14 +203,14 @@ impl Groups {
 }
 
 /// Several places for each group of a batch.
-struct Places {
+struct GroupPlaces {
     of_rows: Vec<u32>,
     /// The group of each place, and how many rows have it.
     groups: Vec<u32>,
     counts: Vec<u64>,
 }
 
-impl Places {
+impl GroupPlaces {
     /// Neighbouring rows have each another of `lanes` places.
     fn new(codes: &[u32], groups: &[u32], lanes: usize) -> Self {
         let mut of_rows = codes.to_vec();

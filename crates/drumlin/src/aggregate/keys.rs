@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 
 /// Distinct keys, found by a hash of their bytes. The bytes lie one after the other, without an allocation each.
 #[derive(Default)]
-pub struct Keys {
+pub struct KeyInterner {
     /// The hash and the number of each.
     known: HashTable<(u64, u32)>,
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ fn range(ends: &[usize], at: usize) -> Range<usize> {
     at.checked_sub(1).map_or(0, |before| ends[before])..ends[at]
 }
 
-impl Keys {
+impl KeyInterner {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.ends.len()

@@ -91,13 +91,13 @@ pub struct GroupBy {
 
 /// Where values come from.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub enum AggregateInput {
     /// A column, by its place among those read.
     Column(usize),
     Computed(BoundExpression),
 }
 
-impl Input {
+impl AggregateInput {
     /// With the type of its values; a column also has what its field says of them.
     fn new(text: &str, schema: &Schema, wanted: &mut Vec<String>) -> Result<(Self, Field)> {
         let column = |name: &str| schema.field_with_name(column_meant(name, schema)).ok().cloned();
@@ -146,7 +146,7 @@ pub struct Bound {
     /// Of what it was asked for.
     of: Option<String>,
     /// The values, and the weights of a weighted mean.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<AggregateInput>,
     /// The type of the values.
     pub data_type: DataType,
 }
@@ -285,7 +285,7 @@ fn bind(function: &Function, of: Option<&str>, schema: &Schema, columns: &mut Ve
             other => Err(Error::invalid(format!("'{}' needs a column", other.name()))),
         };
     };
-    let (input, field) = Input::new(text, schema, columns)?;
+    let (input, field) = AggregateInput::new(text, schema, columns)?;
     let data_type = plain(field.data_type());
     let number = is_number(&data_type);
     let mut inputs = vec![input];
@@ -319,7 +319,7 @@ fn bind(function: &Function, of: Option<&str>, schema: &Schema, columns: &mut Ve
             return Err(Error::invalid(format!("a quantile needs a share from 0 to 1, not {share}")));
         }
         Function::WeightedMean(weight) => {
-            let (input, field) = Input::new(weight, schema, columns)?;
+            let (input, field) = AggregateInput::new(weight, schema, columns)?;
             if !is_number(&plain(field.data_type())) {
                 return Err(refuse(function, weight, field.data_type(), "numbers"));
             }

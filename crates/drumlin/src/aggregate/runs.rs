@@ -5,9 +5,9 @@ use std::ops::Range;
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
 use arrow::compute::take;
 
-use super::best::{BestNumber, Kind, doubles, keys_of};
+use super::best::{BestNumber, Selector, doubles, keys_of};
 use super::exact::ExactSum;
-use super::state::State;
+use super::state::AggregateState;
 use crate::base::Result;
 use crate::filter::narrow_integers;
 
@@ -15,12 +15,12 @@ use crate::filter::narrow_integers;
 const RUN_ROWS_MIN: usize = 8;
 
 /// Neighbouring rows of one group.
-pub struct Run {
+pub struct GroupRun {
     pub group: usize,
     pub rows: Range<usize>,
 }
 
-impl Run {
+impl GroupRun {
     /// Those of all rows, if they are long.
     pub fn all(codes: &[u32], groups: &[u32]) -> Option<Vec<Self>> {
         let changes = codes.iter().zip(codes.get(1..)?).filter(|(a, b)| a != b).count();
@@ -38,9 +38,9 @@ impl Run {
     }
 }
 
-impl State {
+impl AggregateState {
     /// Adds rows, run by run; `false`, with nothing added, if that is no faster than one by one, or if some are null.
-    pub fn add_runs(&mut self, runs: &[Run], values: &[ArrayRef], rank: u64) -> Result<bool> {
+    pub fn add_runs(&mut self, runs: &[GroupRun], values: &[ArrayRef], rank: u64) -> Result<bool> {
         let array = match values {
             [] => None,
             [array] if array.null_count() == 0 && array.as_any_dictionary_opt().is_none() => Some(array),
@@ -85,8 +85,8 @@ impl State {
             }
             (Self::Number(best, kind), Some(array)) => {
                 // Of the first and the last, most are not looked at.
-                if matches!(kind, Kind::First | Kind::Last) {
-                    let at = |run: &Run| if *kind == Kind::First { run.rows.start } else { run.rows.end - 1 };
+                if matches!(kind, Selector::First | Selector::Last) {
+                    let at = |run: &GroupRun| if *kind == Selector::First { run.rows.start } else { run.rows.end - 1 };
                     let places: Vec<u32> = runs.iter().map(|run| at(run) as u32).collect();
                     let keys = keys_of(&take(array, &UInt32Array::from(places), None)?)?;
                     for (run, key) in runs.iter().zip(&keys) {
@@ -98,7 +98,7 @@ impl State {
                 let keys = keys_of(array)?;
                 for run in runs {
                     let some = keys[run.rows.clone()].iter().copied();
-                    let key = if *kind == Kind::Least { some.min() } else { some.max() };
+                    let key = if *kind == Selector::Least { some.min() } else { some.max() };
                     let new = key.map_or(kind.none(), |key| BestNumber { key, rank: 0 });
                     best[run.group] = kind.better(best[run.group], new);
                 }

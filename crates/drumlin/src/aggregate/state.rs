@@ -10,10 +10,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal32Type, Decimal128Type, Int32Type, Int64Type, UInt64Type};
 
 use super::best::{
-    BestNumber, Bytes, Kind, NOWHERE, add_best, add_numbers, doubles, each, from_bytes, from_keys, has_keys, in_bytes,
-    offer,
+    BestNumber, Bytes, NOWHERE, Selector, add_best, add_numbers, doubles, each, from_bytes, from_keys, has_keys,
+    in_bytes, offer,
 };
-use super::codes::{Codes, Combinations, expanded, plain_double};
+use super::codes::{Combinations, RowCodes, expanded, plain_double};
 use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result, TypeName};
@@ -21,7 +21,7 @@ use crate::filter::narrow_integers;
 
 /// Where groups are.
 #[derive(Debug)]
-pub enum State {
+pub enum AggregateState {
     Count(Vec<u64>),
     /// Values of each group, and how much memory the values take.
     Distinct(Vec<HashSet<Bytes>>, DataType, usize),
@@ -34,9 +34,9 @@ pub enum State {
     /// All values.
     Values(Vec<Vec<f64>>),
     /// The best value so far, of a type of at most 64 bits.
-    Number(Vec<BestNumber>, Kind),
+    Number(Vec<BestNumber>, Selector),
     /// The best value so far, and where it came from.
-    Best(Vec<Option<(Bytes, u64)>>, Kind, DataType),
+    Best(Vec<Option<(Bytes, u64)>>, Selector, DataType),
     /// Whether there was a `true`, and a `false`.
     Truth(Vec<(bool, bool)>),
 }
@@ -56,7 +56,7 @@ fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() || *data_type == DataType::Boolean || scale_of(data_type).is_some()
 }
 
-impl State {
+impl AggregateState {
     /// For an aggregate of values of type `data_type`.
     pub fn new(function: &Function, data_type: &DataType) -> Self {
         let best = |kind| match has_keys(data_type) {
@@ -71,10 +71,10 @@ impl State {
             Function::Std | Function::Var => Self::Squares(Vec::new(), Vec::new()),
             Function::WeightedMean(_) => Self::Weighted(Vec::new(), Vec::new()),
             Function::Quantile(_) => Self::Values(Vec::new()),
-            Function::Min => best(Kind::Least),
-            Function::Max => best(Kind::Greatest),
-            Function::First => best(Kind::First),
-            Function::Last => best(Kind::Last),
+            Function::Min => best(Selector::Least),
+            Function::Max => best(Selector::Greatest),
+            Function::First => best(Selector::First),
+            Function::Last => best(Selector::Last),
             Function::Any | Function::All => Self::Truth(Vec::new()),
         }
     }
@@ -193,8 +193,8 @@ impl State {
                 }
             }
             (Self::Distinct(sets, data_type, memory), Some(array)) => {
-                let groups = Codes { of_rows: ids.to_vec(), distinct: sets.len() };
-                let found = Combinations::of(&[&groups, &Codes::of(array)?], array.len());
+                let groups = RowCodes { of_rows: ids.to_vec(), distinct: sets.len() };
+                let found = Combinations::of(&[&groups, &RowCodes::of(array)?], array.len());
                 let (rows, nulls) = (in_bytes(array, &found.first, data_type)?, array.logical_nulls());
                 for (first, bytes) in found.first.iter().zip(rows) {
                     if nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*first as usize)) {

@@ -29,9 +29,9 @@ const STEP: Duration = Duration::from_millis(50);
 
 /// What a thread works for.
 #[derive(Clone, Default)]
-pub struct Context(Option<Arc<Link>>);
+pub struct Context(Option<Arc<ContextLink>>);
 
-struct Link {
+struct ContextLink {
     what: What,
     above: Context,
 }
@@ -83,7 +83,7 @@ impl Context {
     }
 
     fn with(self, what: What) -> Self {
-        Self(Some(Arc::new(Link { what, above: self })))
+        Self(Some(Arc::new(ContextLink { what, above: self })))
     }
 
     /// `Cancelled` if one of the calls is to stop.
@@ -281,7 +281,7 @@ pub struct Exclusive<T> {
 }
 
 /// Holds an [`Exclusive`] lock.
-pub struct Held<'a, T> {
+pub struct ExclusiveGuard<'a, T> {
     guard: MutexGuard<'a, T>,
     number: usize,
 }
@@ -296,10 +296,10 @@ impl<T> Exclusive<T> {
         std::ptr::from_ref(self).addr()
     }
 
-    fn held<'a>(&self, guard: MutexGuard<'a, T>) -> Held<'a, T> {
+    fn held<'a>(&self, guard: MutexGuard<'a, T>) -> ExclusiveGuard<'a, T> {
         let number = self.number();
         CONTEXT.with_borrow_mut(|context| *context = std::mem::take(context).with(What::Holds(number)));
-        Held { guard, number }
+        ExclusiveGuard { guard, number }
     }
 
     /// Fails if a call holds it that this one is made from.
@@ -321,23 +321,23 @@ impl<T> Exclusive<T> {
     ///
     /// # Errors
     /// `InvalidArgument` if a call holds it that this one is made from, `Cancelled`.
-    pub fn lock(&self) -> Result<Held<'_, T>> {
+    pub fn lock(&self) -> Result<ExclusiveGuard<'_, T>> {
         self.check()?;
         Ok(self.held(lock(&self.value)?))
     }
 
     /// Waits for the lock, whatever happens. Not for a thread that calls functions of the caller's.
-    pub fn lock_in_any_case(&self) -> Held<'_, T> {
+    pub fn lock_in_any_case(&self) -> ExclusiveGuard<'_, T> {
         self.held(self.value.lock())
     }
 
     /// The lock, if nobody has it.
-    pub fn try_lock(&self) -> Option<Held<'_, T>> {
+    pub fn try_lock(&self) -> Option<ExclusiveGuard<'_, T>> {
         Some(self.held(self.value.try_lock()?))
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for ExclusiveGuard<'_, T> {
     fn drop(&mut self) {
         CONTEXT.with_borrow_mut(|context| {
             *context = context.without(|what| matches!(what, What::Holds(held) if *held == self.number))
@@ -345,7 +345,7 @@ impl<T> Drop for Held<'_, T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for ExclusiveGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -353,7 +353,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for ExclusiveGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
     }

@@ -25,7 +25,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, checksum_at};
-use crate::segment::{ColumnStats, Kept};
+use crate::segment::{ColumnStats, PhysicalForm};
 use crate::storage::names;
 
 /// Version of the block layout.
@@ -59,7 +59,7 @@ impl Address {
 
 /// One column of a row group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Column {
+pub struct ColumnEntry {
     /// Offset in the block.
     pub offset: u64,
     /// Bytes of the segment.
@@ -69,7 +69,7 @@ pub struct Column {
     /// What the column holds.
     pub stats: ColumnStats,
     /// How strings are kept.
-    pub kept: Kept,
+    pub kept: PhysicalForm,
 }
 
 /// What is known of a row group without reading its segments.
@@ -78,7 +78,7 @@ pub struct Directory {
     /// Rows, including deleted ones.
     pub rows: u32,
     /// The columns, in schema order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnEntry>,
     /// Recognises most keys that do not exist.
     pub filter: Option<KeyFilter>,
 }

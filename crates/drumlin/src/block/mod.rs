@@ -10,8 +10,8 @@ mod row_group;
 mod writer;
 
 pub use cache::CacheStat;
-pub use directory::{ALIGNMENT, Address, Column, Directory, KeyFilter};
-pub use reader::{BlockReader, MissingBlock, Wanted};
+pub use directory::{ALIGNMENT, Address, ColumnEntry, Directory, KeyFilter};
+pub use reader::{BlockReader, MissingBlock, Prefetch};
 pub use repack::{BlockFill, RepackPlan, repack};
 pub use row_group::EncodedRowGroup;
-pub use writer::{BlockNumbers, BlockWriter, Replaced, Written};
+pub use writer::{BlockNumbers, BlockWriter, NewAddresses, WrittenBlock};

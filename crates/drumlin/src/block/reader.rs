@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use super::cache::{BlockCache, Cached};
 use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
-use super::{Address, CacheStat, Column, Directory};
+use super::{Address, CacheStat, ColumnEntry, Directory};
 use crate::base::{BlockId, Error, ErrorKind, Metrics, Pool, Result};
 use crate::storage::{Storage, names};
 
@@ -36,7 +36,7 @@ pub struct BlockReader {
 }
 
 /// What of a row group, or of a layer of one, is to be brought into the cache.
-pub enum Wanted {
+pub enum Prefetch {
     /// What says where the rest is; of a small one, all.
     Directory(Address),
     /// The filter of its keys.
@@ -45,7 +45,7 @@ pub enum Wanted {
     Columns(Address, Arc<Directory>, Vec<usize>),
 }
 
-impl Wanted {
+impl Prefetch {
     fn address(&self) -> &Address {
         match self {
             Self::Directory(address) | Self::Filter(address, _) | Self::Columns(address, ..) => address,
@@ -137,11 +137,11 @@ impl BlockReader {
 
     /// Over a network, brings parts of row groups into the cache, all with one round of requests. A hint: what fails is left out, and
     /// the thread that reads it meets the error; more than [`BlockReader::fetch_bytes_max`] is not fetched at all.
-    pub fn fetch(&self, wanted: impl IntoIterator<Item = Wanted>) {
+    pub fn fetch(&self, wanted: impl IntoIterator<Item = Prefetch>) {
         if !self.fetches() {
             return;
         }
-        let mut blocks: BTreeMap<BlockId, (Vec<Wanted>, Vec<Range<u64>>)> = BTreeMap::new();
+        let mut blocks: BTreeMap<BlockId, (Vec<Prefetch>, Vec<Range<u64>>)> = BTreeMap::new();
         for (wanted, range) in wanted.into_iter().flat_map(|wanted| self.missing_of(wanted)) {
             let (parts, ranges) = blocks.entry(wanted.address().block).or_default();
             parts.push(wanted);
@@ -164,42 +164,42 @@ impl BlockReader {
 
     /// The same for the directories of row groups.
     pub fn fetch_directories<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) {
-        self.fetch(addresses.into_iter().map(|address| Wanted::Directory(*address)));
+        self.fetch(addresses.into_iter().map(|address| Prefetch::Directory(*address)));
     }
 
     /// What of it is not in the cache yet, and the ranges that hold that.
-    fn missing_of(&self, wanted: Wanted) -> Vec<(Wanted, Range<u64>)> {
+    fn missing_of(&self, wanted: Prefetch) -> Vec<(Prefetch, Range<u64>)> {
         let absent = |address: &Address, offset: u64| self.cache.peek(address.block, offset).is_none();
         match wanted {
-            Wanted::Directory(address) => match absent(&address, address.offset + address.segment_bytes) {
+            Prefetch::Directory(address) => match absent(&address, address.offset + address.segment_bytes) {
                 true => vec![(wanted, directory_range(&address))],
                 false => Vec::new(),
             },
-            Wanted::Filter(address, ref directory) => match directory.filter {
+            Prefetch::Filter(address, ref directory) => match directory.filter {
                 Some(filter) if absent(&address, filter.offset) => {
                     vec![(wanted, filter.offset..filter.offset + filter.bytes)]
                 }
                 _ => Vec::new(),
             },
-            Wanted::Columns(address, directory, mut columns) => {
+            Prefetch::Columns(address, directory, mut columns) => {
                 columns.retain(|index| absent(&address, directory.columns[*index].offset));
-                let part = |(range, columns)| (Wanted::Columns(address, directory.clone(), columns), range);
+                let part = |(range, columns)| (Prefetch::Columns(address, directory.clone(), columns), range);
                 runs(&directory, columns).into_iter().map(part).collect()
             }
         }
     }
 
     /// Checks what was fetched from `start` on, and puts it into the cache.
-    fn keep(&self, wanted: &Wanted, start: u64, bytes: &Bytes) -> Result<()> {
+    fn keep(&self, wanted: &Prefetch, start: u64, bytes: &Bytes) -> Result<()> {
         match wanted {
-            Wanted::Directory(address) => self.keep_directory(address, bytes).map(drop),
-            Wanted::Filter(address, directory) => {
+            Prefetch::Directory(address) => self.keep_directory(address, bytes).map(drop),
+            Prefetch::Filter(address, directory) => {
                 let filter = directory.filter.as_ref().expect("it was asked for");
                 verify_filter(address, filter, bytes)?;
                 self.cache.insert(address.block, filter.offset, Cached::Segment(bytes.clone()));
                 Ok(())
             }
-            Wanted::Columns(address, directory, columns) => columns
+            Prefetch::Columns(address, directory, columns) => columns
                 .iter()
                 .try_for_each(|index| self.keep_segment(address, directory, *index, bytes, start).map(drop)),
         }
@@ -364,7 +364,7 @@ fn runs(directory: &Directory, mut columns: Vec<usize>) -> Vec<(Range<u64>, Vec<
     columns.dedup();
     let mut runs: Vec<(Range<u64>, Vec<usize>)> = Vec::new();
     for index in columns {
-        let Column { offset, bytes, .. } = directory.columns[index];
+        let ColumnEntry { offset, bytes, .. } = directory.columns[index];
         match runs.last_mut() {
             Some((range, run))
                 if offset <= range.end + GAP_BYTES_MAX

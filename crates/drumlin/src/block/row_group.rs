@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::directory::{Address, Column, Directory, KeyFilter};
+use super::directory::{Address, ColumnEntry, Directory, KeyFilter};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, checksum_at};
 use crate::segment::Segment;
@@ -40,7 +40,7 @@ pub(super) fn salvaged_row_group(address: &Address, bytes: &Bytes) -> Result<Enc
 
 /// A row group as it was before it was placed, from its parts.
 fn encoded(directory: &Directory, segments: Vec<Bytes>, filter: Option<Bytes>) -> EncodedRowGroup {
-    let segment = |(column, bytes): (&Column, Bytes)| Segment {
+    let segment = |(column, bytes): (&ColumnEntry, Bytes)| Segment {
         bytes: bytes.to_vec(),
         stats: column.stats.clone(),
         kept: column.kept,

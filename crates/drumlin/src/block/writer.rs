@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, Column, Directory, KeyFilter, MAGIC};
+use super::directory::{ALIGNMENT, Address, BLOCK_VERSION, ColumnEntry, Directory, KeyFilter, MAGIC};
 use super::reader::{BlockReader, MissingBlock};
 use super::row_group::{EncodedRowGroup, row_group};
 use crate::base::planted::{Bug, planted};
@@ -72,7 +72,7 @@ impl BlockNumbers {
 
 /// A block that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenBlock {
     /// Its id.
     pub block: BlockId,
     /// Its size in bytes.
@@ -89,10 +89,10 @@ pub struct BlockWriter {
     /// A writer's only block may travel in the commit if it is no larger.
     inline_bytes: u64,
     current: Option<Current>,
-    written: Vec<Written>,
+    written: Vec<WrittenBlock>,
     /// Where the row groups were placed, in order.
     placed: Vec<Address>,
-    kept: Kept,
+    kept: KeptBlocks,
     process: u32,
     /// Asked before each put.
     permit: Option<Permit>,
@@ -105,7 +105,7 @@ pub type Permit = Box<dyn Fn() -> Result<()> + Send>;
 
 /// Blocks as they were written; empty once they exceed `bytes_max`.
 #[derive(Default)]
-struct Kept {
+struct KeptBlocks {
     blocks: BTreeMap<BlockId, Vec<Bytes>>,
     bytes: u64,
     bytes_max: u64,
@@ -116,7 +116,7 @@ struct Kept {
 /// The blocks of a writer are written again at most this many times.
 const TIMES_MAX: u32 = 16;
 
-impl Kept {
+impl KeptBlocks {
     fn push(&mut self, current: &Current) {
         self.bytes = self.bytes.saturating_add(current.bytes);
         match self.bytes <= self.bytes_max {
@@ -127,7 +127,7 @@ impl Kept {
 }
 
 /// The new addresses of row groups that were written again, by their old ones.
-pub type Replaced = BTreeMap<Address, Address>;
+pub type NewAddresses = BTreeMap<Address, Address>;
 
 /// The block being filled.
 struct Current {
@@ -155,7 +155,7 @@ impl Current {
 impl BlockWriter {
     /// A writer that closes a block once it holds `block_bytes`.
     pub fn new(storage: Arc<InlineStorage>, numbers: Arc<BlockNumbers>, block_bytes: u64) -> Self {
-        let (current, written, placed, kept) = (None, Vec::new(), Vec::new(), Kept::default());
+        let (current, written, placed, kept) = (None, Vec::new(), Vec::new(), KeptBlocks::default());
         let (process, permit, confirm) = (std::process::id(), None, None);
         Self {
             storage,
@@ -201,7 +201,7 @@ impl BlockWriter {
 
     /// Writes everything again with other `numbers`, and returns the new addresses of the row groups; `None` if it has not
     /// kept everything, or if this has been done too often. What was written before is deleted.
-    pub fn again(&mut self, numbers: Arc<BlockNumbers>) -> Result<Option<Replaced>> {
+    pub fn again(&mut self, numbers: Arc<BlockNumbers>) -> Result<Option<NewAddresses>> {
         let kept = &self.kept.blocks;
         if self.kept.times == TIMES_MAX
             || self.current.is_some()
@@ -214,7 +214,7 @@ impl BlockWriter {
         let mut next = Self::new(self.storage.clone(), numbers, self.block_bytes);
         next.inline_bytes = self.inline_bytes;
         (next.kept.bytes_max, next.kept.times) = (self.kept.bytes_max, self.kept.times + 1);
-        let mut replaced = Replaced::new();
+        let mut replaced = NewAddresses::new();
         for address in &self.placed {
             let Some(block) = blocks.get(&address.block) else { continue };
             let (from, to) = (address.offset as usize, (address.offset + address.bytes()) as usize);
@@ -249,7 +249,7 @@ impl BlockWriter {
         let mut columns = Vec::with_capacity(group.segments.len());
         for segment in group.segments {
             current.align();
-            columns.push(Column {
+            columns.push(ColumnEntry {
                 offset: current.bytes,
                 bytes: segment.bytes.len() as u64,
                 checksum: checksum_at(&segment.bytes, &current.name, current.bytes),
@@ -284,7 +284,7 @@ impl BlockWriter {
         if let Some(current) = self.current.take() {
             self.permit.as_ref().map_or(Ok(()), |permit| permit())?;
             // Listed before the put, so that whatever it left is deleted if it fails.
-            self.written.push(Written { block: current.id, bytes: current.bytes, inline: None });
+            self.written.push(WrittenBlock { block: current.id, bytes: current.bytes, inline: None });
             self.kept.push(&current);
             let put = self.storage.put(&current.name, &current.parts, WriteMode::Once);
             if let Err(e) = &put
@@ -304,13 +304,13 @@ impl BlockWriter {
     }
 
     /// Writes the last block. The blocks stay the caller's to abandon until [`BlockWriter::keep`].
-    pub fn finish(&mut self) -> Result<&[Written]> {
+    pub fn finish(&mut self) -> Result<&[WrittenBlock]> {
         match self.current.take() {
             Some(current) if self.written.is_empty() && current.bytes <= self.inline_bytes => {
                 self.kept.push(&current);
                 let bytes = Bytes::from(current.parts.concat());
                 self.storage.hold(&current.name, bytes.clone());
-                self.written.push(Written { block: current.id, bytes: current.bytes, inline: Some(bytes) });
+                self.written.push(WrittenBlock { block: current.id, bytes: current.bytes, inline: Some(bytes) });
             }
             current => self.current = current,
         }
@@ -319,7 +319,7 @@ impl BlockWriter {
     }
 
     /// The blocks written so far.
-    pub fn written(&self) -> &[Written] {
+    pub fn written(&self) -> &[WrittenBlock] {
         &self.written
     }
 
@@ -338,14 +338,14 @@ impl BlockWriter {
 
     /// Deletes those of its blocks that no commit is to refer to.
     pub fn abandon(&mut self, unused: impl Fn(BlockId) -> bool) {
-        let unused: Vec<Written> = self.written.extract_if(.., |written| unused(written.block)).collect();
+        let unused: Vec<WrittenBlock> = self.written.extract_if(.., |written| unused(written.block)).collect();
         for written in &unused {
             self.kept.blocks.remove(&written.block);
         }
         self.delete(&unused);
     }
 
-    fn delete(&self, written: &[Written]) {
+    fn delete(&self, written: &[WrittenBlock]) {
         let names: Vec<String> = written.iter().map(|written| names::block(written.block)).collect();
         if !names.is_empty() && self.confirm.as_ref().is_none_or(|confirm| confirm().is_ok()) {
             // Best effort: a reclaim deletes them again, and so does the process that cleans up after the session has

@@ -20,7 +20,7 @@ use super::patterns::pattern::Matcher;
 use super::payload::{Content, PayloadWriter};
 use super::tree::map::Map;
 use super::tree::small::{Probe, Small};
-use super::{Node, Path, Pattern, Payload, Tree};
+use super::{Node, NodeTree, Path, Pattern, Payload};
 use crate::base::{Error, Pool, Result};
 
 /// A projection by fields: each node that matches and carries a payload gives one entry, unless it lacks a field.
@@ -123,16 +123,16 @@ pub struct ProjectionEntry {
 
 /// A projection and its entries.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct MaterializedView {
     rule: Rule,
     /// Whether its entries have been built from a tree.
     built: bool,
     entries: Map<EntryKey, Payload>,
 }
 
-impl View {
+impl MaterializedView {
     /// All entries of `tree`. O(nodes that may match x log).
-    pub(super) fn build(rule: Rule, tree: &Tree) -> Self {
+    pub(super) fn build(rule: Rule, tree: &NodeTree) -> Self {
         let mut entries = Vec::new();
         let mut room = KeyWriter::default();
         let mut walker = tree.walk(rule.pattern());
@@ -161,7 +161,7 @@ impl View {
     }
 
     /// Applies the differences between two trees.
-    fn follow(&mut self, from: &Tree, to: &Tree) {
+    fn follow(&mut self, from: &NodeTree, to: &NodeTree) {
         let rule = self.rule.clone();
         let pattern = rule.pattern();
         let mut matcher = Matcher::new(pattern);
@@ -275,7 +275,7 @@ impl View {
     }
 
     /// Whether it has the entries of `other`.
-    pub fn same_entries(&self, other: &View) -> bool {
+    pub fn same_entries(&self, other: &MaterializedView) -> bool {
         self.entries == other.entries
     }
 }
@@ -346,24 +346,24 @@ fn value_of(fields: &[Field], path: &str, payload: &Payload) -> Option<Payload> 
 /// All projections, and the tree that they are built from.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
-    by_name: Arc<BTreeMap<String, Arc<View>>>,
-    tree: Tree,
+    by_name: Arc<BTreeMap<String, Arc<MaterializedView>>>,
+    tree: NodeTree,
 }
 
 impl Views {
     /// A projection by its name.
-    pub fn get(&self, name: &str) -> Option<&Arc<View>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<MaterializedView>> {
         self.by_name.get(name)
     }
 
     /// All of them, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Arc<View>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Arc<MaterializedView>)> {
         self.by_name.iter()
     }
 
     /// Adds one, or replaces the one with its name. It has no entries until it is brought up to date with a tree.
     pub(super) fn put(&mut self, name: &str, rule: Rule) {
-        let view = View { rule, built: false, entries: Map::default() };
+        let view = MaterializedView { rule, built: false, entries: Map::default() };
         Arc::make_mut(&mut self.by_name).insert(name.to_owned(), Arc::new(view));
     }
 
@@ -380,20 +380,21 @@ impl Views {
 
     /// Updates all of them to `tree`, each on a thread of `pool` if one is given. Costs as much as `tree` differs from the
     /// tree that they are built from.
-    pub(super) fn catch_up(&mut self, tree: &Tree, pool: Option<&Pool>) {
+    pub(super) fn catch_up(&mut self, tree: &NodeTree, pool: Option<&Pool>) {
         if self.by_name.is_empty() {
-            self.tree = Tree::default();
+            self.tree = NodeTree::default();
             return;
         }
         let moved = !self.tree.same(tree);
         if !moved && self.by_name.values().all(|view| view.built) {
             return;
         }
-        let bring = |view: &mut View| match view.built {
+        let bring = |view: &mut MaterializedView| match view.built {
             true => view.follow(&self.tree, tree),
-            false => *view = View::build(view.rule.clone(), tree),
+            false => *view = MaterializedView::build(view.rule.clone(), tree),
         };
-        let views: Vec<&mut View> = Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
+        let views: Vec<&mut MaterializedView> =
+            Arc::make_mut(&mut self.by_name).values_mut().map(Arc::make_mut).collect();
         match pool {
             Some(pool) => pool.each(views, bring),
             None => views.into_iter().for_each(bring),
@@ -409,7 +410,7 @@ mod tests {
     use super::*;
     use crate::base::Seq;
 
-    fn put(tree: &mut Tree, path: &str, payload: serde_json::Value) {
+    fn put(tree: &mut NodeTree, path: &str, payload: serde_json::Value) {
         tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::json(&payload).unwrap())));
     }
 
@@ -420,7 +421,7 @@ mod tests {
 
     #[test]
     fn entries_follow_the_tree_and_collisions_do_not_lose_any() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         let mut views = Views::default();
         views.put("set", rule(&["payload.team"], &["name"], false));
         views.put("bag", rule(&["payload.team", "payload.age"], &["name", "payload.age"], true));
@@ -451,7 +452,7 @@ mod tests {
         assert_eq!(set.get(&[text("x")]).unwrap(), [text("b")]);
         assert_eq!(set.get(&[text("y")]).unwrap(), []);
         for (_, view) in views.iter() {
-            assert!(view.same_entries(&View::build(view.rule().clone(), &tree)));
+            assert!(view.same_entries(&MaterializedView::build(view.rule().clone(), &tree)));
         }
     }
 }

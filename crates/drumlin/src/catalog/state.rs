@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Holds, Keep, Ledger, Node, Path, Pattern, Retention, Rule, Sessions, Tables, Totals, Tree, Trigger, Views,
+    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sessions, TableMap, Totals, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::table::Table;
+use crate::table::TableState;
 
 /// A dropped table that can still be restored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct State {
     /// Blocks kept for processes that do not write the log, and committed jobs.
     pub holds: Holds,
     /// Paths.
-    pub tree: Tree,
+    pub tree: NodeTree,
     /// Applies where no node sets a retention.
     pub default_retention: Option<Retention>,
     /// Dropped tables that can still be restored.
@@ -67,7 +67,7 @@ pub struct State {
     pub ledger: Ledger,
     /// Features that a reader of its tables must know.
     pub(super) uses: u64,
-    pub(super) tables: Tables,
+    pub(super) tables: TableMap,
     /// Where each table is in the tree; derived from it.
     pub(super) paths: OrdMap<TableId, Path>,
     pub(super) last_table: TableId,
@@ -133,25 +133,25 @@ impl State {
         }
     }
 
-    pub(super) fn from_small_state(rest: SmallState, tree: Tree) -> Self {
+    pub(super) fn from_small_state(rest: SmallState, tree: NodeTree) -> Self {
         let SmallState { seq, time, entry, sessions, default_retention, last_table, triggers, declared } = rest;
         let own = Self { seq, time, entry, sessions, tree, default_retention, last_table, ..Self::default() };
         Self { triggers, declared, ..own }
     }
 
     /// The table with this id: in the tree, in the trash, or held only by snapshots. `Corrupt` if its record is damaged.
-    pub fn table(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+    pub fn table(&self, id: TableId) -> Result<Option<Arc<TableState>>> {
         self.tables.get(id)
     }
 
     /// All tables, including those in the trash and those held only by snapshots, in the order of their ids. O(tables),
     /// each of which is decoded.
-    pub fn tables(&self) -> impl Iterator<Item = Result<Arc<Table>>> {
+    pub fn tables(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
         self.tables.iter()
     }
 
     /// Those of them that have rows in memory, or that an ordinary checkpoint may change.
-    pub fn open_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn open_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
         self.tables.open()
     }
 
@@ -176,7 +176,7 @@ impl State {
     }
 
     /// The table at a path.
-    pub fn table_at(&self, path: &Path) -> Result<Option<Arc<Table>>> {
+    pub fn table_at(&self, path: &Path) -> Result<Option<Arc<TableState>>> {
         self.table_id_at(path).map_or(Ok(None), |id| self.tables.get(id))
     }
 
@@ -194,7 +194,10 @@ impl State {
     }
 
     /// The tables whose paths match, in path order.
-    pub fn tables_matching<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = Result<(&'a Path, Arc<Table>)>> {
+    pub fn tables_matching<'a>(
+        &'a self,
+        pattern: &'a Pattern,
+    ) -> impl Iterator<Item = Result<(&'a Path, Arc<TableState>)>> {
         self.ids_matching(pattern).map(|(path, id)| Ok((path, self.get(id)?)))
     }
 
@@ -249,7 +252,7 @@ impl State {
     }
 
     fn same_tables(&self, other: &State) -> bool {
-        let differs = |old: Option<&Table>, new: Option<&Table>| match (old, new) {
+        let differs = |old: Option<&TableState>, new: Option<&TableState>| match (old, new) {
             (Some(old), Some(new)) => !new.is_same_content(old),
             (old, new) => old.is_some() != new.is_some(),
         };
@@ -270,7 +273,7 @@ impl State {
 
     /// Removes the projections by functions.
     pub fn drop_functions(&mut self) {
-        let by_function = |view: &super::View| matches!(view.rule(), Rule::Function { .. });
+        let by_function = |view: &super::MaterializedView| matches!(view.rule(), Rule::Function { .. });
         let names: Vec<String> =
             self.views.iter().filter(|(_, view)| by_function(view)).map(|(name, _)| name.clone()).collect();
         names.iter().for_each(|name| self.views.remove(name));
@@ -286,7 +289,7 @@ impl State {
     pub fn restore(&mut self) -> Result<()> {
         let with_parts = self.tables.open().filter(|table| !table.parts.is_empty());
         for id in with_parts.map(|table| table.id).collect::<Vec<_>>() {
-            let mut table = Table::clone(&*self.get(id)?);
+            let mut table = TableState::clone(&*self.get(id)?);
             table.check()?;
             table.restore_parts()?;
             self.tables.put(table)?;
@@ -357,18 +360,18 @@ impl State {
     }
 
     /// The table with this id, or `NotFound`.
-    pub fn get(&self, id: TableId) -> Result<Arc<Table>> {
+    pub fn get(&self, id: TableId) -> Result<Arc<TableState>> {
         self.tables.get(id)?.ok_or_else(|| Error::not_found(format!("table {id} no longer exists")))
     }
 
     /// Frees everything that no retained version of `table` sees.
-    fn shed(&mut self, table: &mut Table, seq: Seq) -> Result<()> {
+    fn shed(&mut self, table: &mut TableState, seq: Seq) -> Result<()> {
         table.shed(seq).iter().try_for_each(|address| self.ledger.release(address, seq))
     }
 
     /// Handles a table that is neither in the tree nor in the trash: only snapshots hold it, if any.
     fn unlinked(&mut self, id: TableId, seq: Seq) -> Result<()> {
-        let mut table = Table::clone(&*self.get(id)?);
+        let mut table = TableState::clone(&*self.get(id)?);
         table.keep_pins_only();
         self.shed(&mut table, seq)?;
         if table.pins.is_empty() {

@@ -3,7 +3,7 @@
 //! A decoded table takes kilobytes, and a microsecond or more to decode; a table in a page some dozens of bytes. So a
 //! store opens without decoding tables, a million of them in about a second, and holds decoded those that have changed
 //! since its catalog snapshot, or that wait for something: rows in memory, or a vacuum that would change them. The next
-//! snapshot puts them back into pages: see [`Tables::packed_as`].
+//! snapshot puts them back into pages: see [`TableMap::packed_as`].
 //!
 //! Beside each page is what must be known of its tables without decoding them: how many there are, when a version
 //! expires, what waits. So an ordinary checkpoint costs what changed. What reads all tables (a purge, a verification, a
@@ -21,13 +21,13 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use parking_lot::Mutex;
 
-pub(super) use page::{Figures, Page, PageWriter, TableFigures};
+pub(super) use page::{Figures, Page, PageWriter, TableSummary};
 use page::{PageTable, Unpacked};
 pub use page::{pack_page, unpack_page};
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq, TableId};
-use crate::table::Table;
+use crate::table::TableState;
 
 /// How many decoded tables and unpacked pages are remembered before the older half is forgotten.
 const RECENT_TABLES: usize = 1024;
@@ -35,9 +35,9 @@ const RECENT_PAGES: usize = 4;
 
 /// All tables of a store. A value: a copy is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Tables {
+pub struct TableMap {
     /// Decoded tables, and `None` for those that a page still has but that are gone.
-    open: OrdMap<TableId, Option<Arc<Table>>>,
+    open: OrdMap<TableId, Option<Arc<TableState>>>,
     packed: Arc<Packed>,
     /// What all of them have together.
     totals: Totals,
@@ -64,22 +64,22 @@ impl fmt::Display for Totals {
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, table: &Table) {
+    pub(super) fn add(&mut self, table: &TableState) {
         self.tables += 1;
         self.versions += table.versions.len() as u64;
         self.groups += table.groups.len() as u64;
     }
 
-    fn remove(&mut self, table: &Table) {
+    fn remove(&mut self, table: &TableState) {
         self.tables -= 1;
         self.versions -= table.versions.len() as u64;
         self.groups -= table.groups.len() as u64;
     }
 }
 
-impl Tables {
+impl TableMap {
     /// Tables that are all decoded.
-    pub(super) fn of(tables: OrdMap<TableId, Arc<Table>>) -> Self {
+    pub(super) fn of(tables: OrdMap<TableId, Arc<TableState>>) -> Self {
         let mut totals = Totals::default();
         tables.values().for_each(|table| totals.add(table));
         let open = tables.into_iter().map(|(id, table)| (id, Some(table))).collect();
@@ -106,7 +106,7 @@ impl Tables {
 
     /// A table; `Corrupt` if its page is damaged. O(log n), and if it is in a page and not remembered, the time that it
     /// takes to unpack that and to decode the table.
-    pub fn get(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+    pub fn get(&self, id: TableId) -> Result<Option<Arc<TableState>>> {
         match self.open.get(&id) {
             Some(table) => Ok(table.clone()),
             None => self.packed.get(id),
@@ -114,18 +114,18 @@ impl Tables {
     }
 
     /// A decoded table.
-    pub fn get_open(&self, id: TableId) -> Option<&Arc<Table>> {
+    pub fn get_open(&self, id: TableId) -> Option<&Arc<TableState>> {
         self.open.get(&id)?.as_ref()
     }
 
     /// The same, to write to.
-    pub(super) fn get_open_mut(&mut self, id: TableId) -> Option<&mut Arc<Table>> {
+    pub(super) fn get_open_mut(&mut self, id: TableId) -> Option<&mut Arc<TableState>> {
         self.open.get_mut(&id)?.as_mut()
     }
 
     /// The decoded tables: all that have rows in memory, and all that a checkpoint may change without being asked to do
     /// more than usual.
-    pub fn open(&self) -> impl Iterator<Item = &Arc<Table>> {
+    pub fn open(&self) -> impl Iterator<Item = &Arc<TableState>> {
         self.open.values().flatten()
     }
 
@@ -140,7 +140,7 @@ impl Tables {
     }
 
     /// Puts a table in its place.
-    pub(super) fn put(&mut self, table: Table) -> Result<()> {
+    pub(super) fn put(&mut self, table: TableState) -> Result<()> {
         let id = table.id;
         if let Some(old) = self.get(id)? {
             self.totals.remove(&old);
@@ -179,12 +179,12 @@ impl Tables {
     }
 
     /// All tables in the order of their ids; those in pages are decoded for the caller alone, a page at a time.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Arc<Table>>> {
+    pub fn iter(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
         self.read(|_| true)
     }
 
     /// All decoded tables, and those in pages of which `wanted` accepts the figures.
-    pub(super) fn read(&self, wanted: impl Fn(&Figures) -> bool) -> impl Iterator<Item = Result<Arc<Table>>> {
+    pub(super) fn read(&self, wanted: impl Fn(&Figures) -> bool) -> impl Iterator<Item = Result<Arc<TableState>>> {
         let mut open = self.open.iter().peekable();
         let mut pages = self.packed.pages.iter().filter(move |page| wanted(&page.figures));
         let mut page: Option<(Unpacked, usize)> = None;
@@ -219,7 +219,7 @@ impl Tables {
     }
 
     /// What pages say of the tables that are also decoded or gone, and these.
-    pub(super) fn replaced(&self) -> impl Iterator<Item = (Result<TableFigures>, Option<&Arc<Table>>)> {
+    pub(super) fn replaced(&self) -> impl Iterator<Item = (Result<TableSummary>, Option<&Arc<TableState>>)> {
         self.open.iter().map(|(id, table)| {
             let packed = self.packed.figures_of(*id).map(Option::unwrap_or_default);
             (packed, table.as_ref())
@@ -227,12 +227,12 @@ impl Tables {
     }
 
     /// What its page says of a table.
-    pub(super) fn figures_of(&self, id: TableId) -> Result<Option<TableFigures>> {
+    pub(super) fn figures_of(&self, id: TableId) -> Result<Option<TableSummary>> {
         self.packed.figures_of(id)
     }
 
     /// Whether what its page says of a table is what `describe` does.
-    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+    pub(super) fn says(&self, table: &TableState, describe: &dyn Fn(&TableState) -> TableSummary) -> Result<bool> {
         self.packed.says(table, describe)
     }
 
@@ -272,7 +272,7 @@ impl Tables {
     pub(super) fn any_differs(
         &self,
         other: &Self,
-        mut differs: impl FnMut(Option<&Table>, Option<&Table>) -> bool,
+        mut differs: impl FnMut(Option<&TableState>, Option<&TableState>) -> bool,
     ) -> Result<bool> {
         for item in self.open.diff(&other.open) {
             let (a, b) = match item {
@@ -302,7 +302,11 @@ impl Tables {
 
     /// The ids of the tables that differ from those of `then`, which has the same pages, or of which the pages do not say what
     /// `describe` does: that depends on where they are, too.
-    pub(super) fn changed_since(&self, then: &Self, describe: &dyn Fn(&Table) -> TableFigures) -> Result<Vec<TableId>> {
+    pub(super) fn changed_since(
+        &self,
+        then: &Self,
+        describe: &dyn Fn(&TableState) -> TableSummary,
+    ) -> Result<Vec<TableId>> {
         debug_assert!(self.same_pages(then));
         let changed = then.open.diff(&self.open).filter_map(|item| match item {
             DiffItem::Add(id, _) | DiffItem::Remove(id, _) => Some(*id),
@@ -387,8 +391,8 @@ pub struct Packed {
 /// What was decoded last.
 #[derive(Debug, Default)]
 struct Recent {
-    new: HashMap<TableId, Arc<Table>>,
-    old: HashMap<TableId, Arc<Table>>,
+    new: HashMap<TableId, Arc<TableState>>,
+    old: HashMap<TableId, Arc<TableState>>,
     pages: Vec<(usize, Arc<Unpacked>)>,
 }
 
@@ -407,7 +411,7 @@ impl Packed {
         self.place_of(id).map(|at| &self.pages[at])
     }
 
-    fn get(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+    fn get(&self, id: TableId) -> Result<Option<Arc<TableState>>> {
         let Some(at) = self.place_of(id) else { return Ok(None) };
         if let Some(table) = self.recent.lock().find(id) {
             return Ok(Some(table));
@@ -434,11 +438,11 @@ impl Packed {
     }
 
     /// Whether what a page says of a table is what `describe` does.
-    pub(super) fn says(&self, table: &Table, describe: &dyn Fn(&Table) -> TableFigures) -> Result<bool> {
+    pub(super) fn says(&self, table: &TableState, describe: &dyn Fn(&TableState) -> TableSummary) -> Result<bool> {
         Ok(self.figures_of(table.id)? == Some(describe(table)) || planted(Bug::KeepFigures))
     }
 
-    fn figures_of(&self, id: TableId) -> Result<Option<TableFigures>> {
+    fn figures_of(&self, id: TableId) -> Result<Option<TableSummary>> {
         let Some(at) = self.place_of(id) else { return Ok(None) };
         let page = self.unpacked(at)?;
         Ok(page.tables.binary_search_by_key(&id, |table| table.id).ok().map(|at| page.tables[at].figures))
@@ -447,7 +451,7 @@ impl Packed {
 
 impl Recent {
     /// A table that was decoded not long ago.
-    fn find(&mut self, id: TableId) -> Option<Arc<Table>> {
+    fn find(&mut self, id: TableId) -> Option<Arc<TableState>> {
         if let Some(table) = self.new.get(&id) {
             return Some(table.clone());
         }
@@ -456,7 +460,7 @@ impl Recent {
         Some(table)
     }
 
-    fn keep(&mut self, table: Arc<Table>) {
+    fn keep(&mut self, table: Arc<TableState>) {
         if self.new.len() >= RECENT_TABLES {
             self.old = std::mem::take(&mut self.new);
         }
@@ -474,10 +478,10 @@ mod tests {
     use crate::base::Timestamp;
     use crate::table::{StoredSchema, TableChange, TableSpec, VersionKind};
 
-    fn table(id: u64, versions: u64) -> Table {
+    fn table(id: u64, versions: u64) -> TableState {
         let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
         let spec = TableSpec { sort: Vec::new(), keyed: false };
-        let mut table = Table::new(TableId(id), spec);
+        let mut table = TableState::new(TableId(id), spec);
         for version in 0..versions {
             let kind = if version == 0 { VersionKind::Create } else { VersionKind::Append };
             let schema = (version == 0).then(|| StoredSchema::plain(schema.clone()));
@@ -488,22 +492,22 @@ mod tests {
     }
 
     /// The same tables in pages of a few each, as a catalog snapshot has them.
-    fn packed(tables: &Tables, page_bytes: usize) -> Tables {
-        let describe = |table: &Table| TableFigures {
+    fn packed(tables: &TableMap, page_bytes: usize) -> TableMap {
+        let describe = |table: &TableState| TableSummary {
             versions: table.versions.len() as u64,
             groups: table.groups.len() as u64,
-            ..TableFigures::default()
+            ..TableSummary::default()
         };
         let mut writer = PageWriter::new(page_bytes, &describe);
         tables.write_range((None, None), false, &mut writer).unwrap();
         writer.cut();
-        Tables::of_pages(writer.take()).unwrap()
+        TableMap::of_pages(writer.take()).unwrap()
     }
 
     /// The tables that a comparison asks about.
-    fn asked(a: &Tables, b: &Tables) -> BTreeSet<u64> {
+    fn asked(a: &TableMap, b: &TableMap) -> BTreeSet<u64> {
         let mut asked = BTreeSet::new();
-        let differs = |a: Option<&Table>, b: Option<&Table>| {
+        let differs = |a: Option<&TableState>, b: Option<&TableState>| {
             assert!(asked.insert(a.or(b).unwrap().id.0), "a table is compared twice");
             false
         };
@@ -515,9 +519,9 @@ mod tests {
     fn comparing_tables_costs_what_differs_whatever_pages_they_are_in() {
         let mut rng = fastrand::Rng::with_seed(11);
         for tables in [1, 2, 40, 1000] {
-            let all: OrdMap<TableId, Arc<Table>> =
+            let all: OrdMap<TableId, Arc<TableState>> =
                 (0..tables).map(|id| (TableId(id), Arc::new(table(id, 1 + id % 3)))).collect();
-            let mut before = Tables::of(all);
+            let mut before = TableMap::of(all);
             for round in 0..30 {
                 if rng.bool() {
                     before = packed(&before, rng.usize(100..8000));

@@ -18,14 +18,14 @@ use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
 
 use super::column;
 use super::kind::Kind;
-use super::plan::{Test, Value};
+use super::plan::{ScalarExpression, Test};
 use super::text::number::{compare_int_float, compare_scaled, float_key, power_of_ten, to_float};
 use super::text::syntax::{ArithmeticOp, CompareOp};
 use crate::base::{Error, Result, TypeName};
 use crate::segment::compare_floats;
 
 /// The values of an expression: one per row, or one for all rows.
-pub struct Operand {
+pub struct ColumnarValue {
     data: Data,
     nulls: Option<NullBuffer>,
     /// The distance between the values of neighbouring rows: 1, or 0 for a constant.
@@ -77,19 +77,19 @@ fn zipped<T: Copy, U>(a: &[T], b: &[T], of: impl Fn(T, T) -> U) -> Vec<U> {
 }
 
 /// Computes a value for every row.
-pub fn evaluate(value: &Value, batch: &RecordBatch) -> Result<Operand> {
+pub fn evaluate(value: &ScalarExpression, batch: &RecordBatch) -> Result<ColumnarValue> {
     match value {
-        Value::Column(column) => from_array(column::fetch(batch, column)?, column.kind),
-        Value::Number { value, scale } => {
+        ScalarExpression::Column(column) => from_array(column::fetch(batch, column)?, column.kind),
+        ScalarExpression::Number { value, scale } => {
             let data = match i64::try_from(*value) {
                 Ok(value) => Data::Narrow(Narrow::new(vec![value].into()), *scale),
                 Err(_) => Data::Exact(vec![*value], *scale),
             };
-            Ok(Operand { data, nulls: None, stride: 0 })
+            Ok(ColumnarValue { data, nulls: None, stride: 0 })
         }
-        Value::Float(value) => Ok(Operand { data: Data::Float(vec![*value]), nulls: None, stride: 0 }),
-        Value::Negate(value) => evaluate(value, batch)?.negated(),
-        Value::Chain { first, rest } => {
+        ScalarExpression::Float(value) => Ok(ColumnarValue { data: Data::Float(vec![*value]), nulls: None, stride: 0 }),
+        ScalarExpression::Negate(value) => evaluate(value, batch)?.negated(),
+        ScalarExpression::Chain { first, rest } => {
             let mut answer = evaluate(first, batch)?;
             for (op, term) in rest {
                 answer = apply(*op, &answer, &evaluate(term, batch)?)?;
@@ -99,7 +99,7 @@ pub fn evaluate(value: &Value, batch: &RecordBatch) -> Result<Operand> {
     }
 }
 
-fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<Operand> {
+fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<ColumnarValue> {
     let array = match array.as_any_dictionary_opt() {
         Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
         None => array,
@@ -126,10 +126,10 @@ fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<Operand> {
             Data::Exact(values, scale)
         }
     };
-    Ok(Operand { data, nulls: array.nulls().cloned(), stride: 1 })
+    Ok(ColumnarValue { data, nulls: array.nulls().cloned(), stride: 1 })
 }
 
-impl Operand {
+impl ColumnarValue {
     fn len(&self) -> usize {
         match &self.data {
             Data::Narrow(narrow, _) => narrow.values.len(),
@@ -180,7 +180,7 @@ impl Operand {
                 narrow.values.iter().map(|value| *value as f64 / power).collect::<Vec<_>>().into()
             }
             _ => {
-                let whole = Operand { data: self.data.clone(), nulls: None, stride: 1 };
+                let whole = ColumnarValue { data: self.data.clone(), nulls: None, stride: 1 };
                 (0..self.len()).map(|at| whole.float(at)).collect::<Vec<_>>().into()
             }
         }
@@ -233,7 +233,7 @@ impl Operand {
         })
     }
 
-    fn negated(self) -> Result<Operand> {
+    fn negated(self) -> Result<ColumnarValue> {
         let data = match &self.data {
             Data::Float(values) => Data::Float(values.iter().map(|value| -value).collect()),
             Data::Narrow(narrow, scale) if let Some(negative) = narrow.clone().times(-1) => {
@@ -249,7 +249,7 @@ impl Operand {
                 Data::Exact(values.iter().enumerate().map(negate).collect::<Result<_>>()?, scale)
             }
         };
-        Ok(Operand { data, ..self })
+        Ok(ColumnarValue { data, ..self })
     }
 
     pub fn is_null(&self, rows: usize) -> BooleanArray {
@@ -271,7 +271,7 @@ impl Operand {
     }
 
     /// Compares row by row, by value.
-    pub fn compare(left: &Operand, right: &Operand, op: CompareOp, rows: usize) -> BooleanArray {
+    pub fn compare(left: &ColumnarValue, right: &ColumnarValue, op: CompareOp, rows: usize) -> BooleanArray {
         let order = |row: usize| -> Ordering {
             match (left.exact(row), right.exact(row)) {
                 (Some((a, a_scale)), Some((b, b_scale))) => compare_scaled(a, a_scale, b, b_scale),
@@ -297,12 +297,12 @@ impl Operand {
     }
 }
 
-fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
+fn apply(op: ArithmeticOp, left: &ColumnarValue, right: &ColumnarValue) -> Result<ColumnarValue> {
     let stride = left.stride.max(right.stride);
     let rows = if left.stride == 1 { left.len() } else { right.len() };
     let mut nulls = NullBuffer::union(left.spread_nulls(rows).as_ref(), right.spread_nulls(rows).as_ref());
     if let Some((narrow, scale)) = apply_narrow(op, left, right) {
-        return Ok(Operand { data: Data::Narrow(narrow, scale), nulls, stride });
+        return Ok(ColumnarValue { data: Data::Narrow(narrow, scale), nulls, stride });
     }
     let data = match (left.wide(), right.wide()) {
         (Some((a, a_scale)), Some((b, b_scale))) if op != ArithmeticOp::Divide => {
@@ -335,7 +335,7 @@ fn apply(op: ArithmeticOp, left: &Operand, right: &Operand) -> Result<Operand> {
             })
         }
     };
-    Ok(Operand { data, nulls, stride })
+    Ok(ColumnarValue { data, nulls, stride })
 }
 
 /// The same nulls, and some more.
@@ -349,7 +349,7 @@ fn without(nulls: Option<NullBuffer>, more: &[usize], rows: usize) -> Option<Nul
 }
 
 /// A sum, difference or product that is known to fit into 64 bits.
-fn apply_narrow(op: ArithmeticOp, left: &Operand, right: &Operand) -> Option<(Narrow, i32)> {
+fn apply_narrow(op: ArithmeticOp, left: &ColumnarValue, right: &ColumnarValue) -> Option<(Narrow, i32)> {
     let (Data::Narrow(a, a_scale), Data::Narrow(b, b_scale)) = (&left.data, &right.data) else { return None };
     let scale = Exact::new(op, *a_scale, *b_scale).scale;
     let fits = |most: Option<u64>| most.filter(|most| i64::try_from(*most).is_ok());

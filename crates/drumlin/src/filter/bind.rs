@@ -4,20 +4,20 @@
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
-use super::expression::Source;
-use super::kind::{Kind, Placed, compare_literals};
-use super::plan::{Column, Node, Pattern, Test, Value};
+use super::expression::ValueSource;
+use super::kind::{DomainLiteral, Kind, compare_literals};
+use super::plan::{ColumnRef, LikePattern, Predicate, ScalarExpression, Test};
 use super::text::names;
 use super::text::syntax::{CompareOp, Expr, Literal};
 use crate::base::{Error, Result, TypeName};
 
 /// Binds a predicate.
-pub fn bind(expr: &Expr, schema: &Schema) -> Result<Node> {
+pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate> {
     Binder { schema }.predicate(expr)
 }
 
 /// Binds a value of type `wanted`.
-pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Source> {
+pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<ValueSource> {
     let binder = Binder { schema };
     let mismatch = || {
         let (found, wanted) = (binder.described(expr), TypeName(wanted));
@@ -28,16 +28,16 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
     };
     let kind = Kind::of(wanted);
     Ok(match expr {
-        Expr::Literal(Literal::Null) => Source::Null,
+        Expr::Literal(Literal::Null) => ValueSource::Null,
         Expr::Literal(literal) => match (kind, literal) {
-            (Some(Kind::Bool), Literal::Bool(value)) => Source::Truth(Node::Constant(Some(*value))),
+            (Some(Kind::Bool), Literal::Bool(value)) => ValueSource::Truth(Predicate::Constant(Some(*value))),
             (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
             (Some(Kind::Float), Literal::Number(number)) => match number.nearest() {
-                nearest if nearest.is_finite() => Source::Number(Value::Float(nearest)),
+                nearest if nearest.is_finite() => ValueSource::Number(ScalarExpression::Float(nearest)),
                 _ => return mismatch(),
             },
             (Some(kind), literal) => match kind.place(literal) {
-                Ok(placed) => Source::Literal(kind, placed),
+                Ok(placed) => ValueSource::Literal(kind, placed),
                 Err(_) => return mismatch(),
             },
         },
@@ -46,17 +46,17 @@ pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<Sou
             let same = binder.data_type(path).as_ref() == Some(wanted);
             let meets = column.kind.zip(kind).is_some_and(|(own, wanted)| own == Kind::Null || own.meets(wanted));
             match (same || meets, column.kind) {
-                (true, Some(Kind::Null)) => Source::Null,
-                (true, _) => Source::Column(column),
+                (true, Some(Kind::Null)) => ValueSource::Null,
+                (true, _) => ValueSource::Column(column),
                 (false, _) => return mismatch(),
             }
         }
         Expr::Negate(_) | Expr::Chain { .. } => match kind {
-            Some(Kind::Number { .. } | Kind::Float) => Source::Number(binder.arithmetic(expr)?),
+            Some(Kind::Number { .. } | Kind::Float) => ValueSource::Number(binder.arithmetic(expr)?),
             _ => return mismatch(),
         },
         _ => match kind {
-            Some(Kind::Bool) => Source::Truth(binder.predicate(expr)?),
+            Some(Kind::Bool) => ValueSource::Truth(binder.predicate(expr)?),
             _ => return mismatch(),
         },
     })
@@ -88,8 +88,8 @@ struct Binder<'a> {
 /// A side of a comparison.
 enum Operand<'a> {
     Literal(&'a Literal),
-    Value(Value),
-    Truth(Node),
+    Value(ScalarExpression),
+    Truth(Predicate),
 }
 
 impl Binder<'_> {
@@ -106,26 +106,30 @@ impl Binder<'_> {
         }
     }
 
-    fn predicate(&self, expr: &Expr) -> Result<Node> {
+    fn predicate(&self, expr: &Expr) -> Result<Predicate> {
         match expr {
-            Expr::Literal(Literal::Bool(value)) => Ok(Node::Constant(Some(*value))),
-            Expr::Literal(Literal::Null) => Ok(Node::Constant(None)),
+            Expr::Literal(Literal::Bool(value)) => Ok(Predicate::Constant(Some(*value))),
+            Expr::Literal(Literal::Null) => Ok(Predicate::Constant(None)),
             Expr::Column(path) => {
                 let column = self.column(path)?;
                 match column.kind {
-                    Some(Kind::Bool) => Ok(Node::Flag(column)),
-                    Some(Kind::Null) => Ok(Node::Constant(None)),
+                    Some(Kind::Bool) => Ok(Predicate::Flag(column)),
+                    Some(Kind::Null) => Ok(Predicate::Constant(None)),
                     _ => Err(self.expected("a predicate", expr)),
                 }
             }
             Expr::Literal(_) | Expr::Negate(_) | Expr::Chain { .. } => Err(self.expected("a predicate", expr)),
-            Expr::Not(expr) => Ok(Node::Not(Box::new(self.predicate(expr)?))),
-            Expr::And(terms) => Ok(Node::And(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?)),
-            Expr::Or(terms) => Ok(Node::Or(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?)),
+            Expr::Not(expr) => Ok(Predicate::Not(Box::new(self.predicate(expr)?))),
+            Expr::And(terms) => {
+                Ok(Predicate::And(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?))
+            }
+            Expr::Or(terms) => Ok(Predicate::Or(terms.iter().map(|term| self.predicate(term)).collect::<Result<_>>()?)),
             Expr::Compare { op, left, right } => self.compare(*op, left, right),
             Expr::Between { expr, negated, low, high } => {
-                let both =
-                    Node::And(vec![self.compare(CompareOp::Ge, expr, low)?, self.compare(CompareOp::Le, expr, high)?]);
+                let both = Predicate::And(vec![
+                    self.compare(CompareOp::Ge, expr, low)?,
+                    self.compare(CompareOp::Le, expr, high)?,
+                ]);
                 Ok(negate(both, *negated))
             }
             Expr::In { expr, negated, list } => Ok(negate(self.among(expr, list)?, *negated)),
@@ -134,15 +138,15 @@ impl Binder<'_> {
             }
             Expr::IsNull { expr, negated } => {
                 let node = match self.operand(expr)? {
-                    Operand::Literal(literal) => Node::Constant(Some(*literal == Literal::Null)),
-                    Operand::Value(value) => Node::IsNull(value),
-                    Operand::Truth(Node::Flag(column)) => Node::IsNull(Value::Column(column)),
-                    Operand::Truth(node) => Node::IsTruth(Box::new(node), None),
+                    Operand::Literal(literal) => Predicate::Constant(Some(*literal == Literal::Null)),
+                    Operand::Value(value) => Predicate::IsNull(value),
+                    Operand::Truth(Predicate::Flag(column)) => Predicate::IsNull(ScalarExpression::Column(column)),
+                    Operand::Truth(node) => Predicate::IsTruth(Box::new(node), None),
                 };
                 Ok(negate(node, *negated))
             }
             Expr::IsTruth { expr, negated, truth } => {
-                Ok(negate(Node::IsTruth(Box::new(self.predicate(expr)?), Some(*truth)), *negated))
+                Ok(negate(Predicate::IsTruth(Box::new(self.predicate(expr)?), Some(*truth)), *negated))
             }
         }
     }
@@ -151,8 +155,8 @@ impl Binder<'_> {
         Ok(match expr {
             Expr::Literal(literal) => Operand::Literal(literal),
             Expr::Column(path) => match self.column(path)? {
-                column if column.kind == Some(Kind::Bool) => Operand::Truth(Node::Flag(column)),
-                column => Operand::Value(Value::Column(column)),
+                column if column.kind == Some(Kind::Bool) => Operand::Truth(Predicate::Flag(column)),
+                column => Operand::Value(ScalarExpression::Column(column)),
             },
             Expr::Negate(_) | Expr::Chain { .. } => Operand::Value(self.arithmetic(expr)?),
             _ => Operand::Truth(self.predicate(expr)?),
@@ -176,11 +180,13 @@ impl Binder<'_> {
         }
     }
 
-    fn arithmetic(&self, expr: &Expr) -> Result<Value> {
+    fn arithmetic(&self, expr: &Expr) -> Result<ScalarExpression> {
         match expr {
             Expr::Literal(Literal::Number(number)) => match number.unscaled() {
-                Some((value, scale)) => Ok(Value::Number { value, scale }),
-                None if number.is_fractional() && number.nearest().is_finite() => Ok(Value::Float(number.nearest())),
+                Some((value, scale)) => Ok(ScalarExpression::Number { value, scale }),
+                None if number.is_fractional() && number.nearest().is_finite() => {
+                    Ok(ScalarExpression::Float(number.nearest()))
+                }
                 None => Err(Error::invalid(format!(
                     "{} is out of range for arithmetic; at most 38 digits are possible",
                     names::clip(&number.to_string())
@@ -189,93 +195,105 @@ impl Binder<'_> {
             Expr::Column(path) => {
                 let column = self.column(path)?;
                 match column.kind {
-                    Some(Kind::Number { .. } | Kind::Float) => Ok(Value::Column(column)),
+                    Some(Kind::Number { .. } | Kind::Float) => Ok(ScalarExpression::Column(column)),
                     _ => Err(self.expected("a number for arithmetic", expr)),
                 }
             }
-            Expr::Negate(expr) => Ok(Value::Negate(Box::new(self.arithmetic(expr)?))),
+            Expr::Negate(expr) => Ok(ScalarExpression::Negate(Box::new(self.arithmetic(expr)?))),
             Expr::Chain { first, rest } => {
                 let first = Box::new(self.arithmetic(first)?);
                 let rest = rest.iter().map(|(op, term)| Ok((*op, self.arithmetic(term)?))).collect::<Result<_>>()?;
-                Ok(Value::Chain { first, rest })
+                Ok(ScalarExpression::Chain { first, rest })
             }
             _ => Err(self.expected("a number for arithmetic", expr)),
         }
     }
 
-    fn compare(&self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Node> {
+    fn compare(&self, op: CompareOp, left: &Expr, right: &Expr) -> Result<Predicate> {
         let mismatch =
             || Error::invalid(format!("{} and {} cannot be compared", self.described(left), self.described(right)));
         let sides = (self.side(left, right)?, self.side(right, left)?);
         match sides {
-            (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(Node::Constant(None)),
+            (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => {
+                Ok(Predicate::Constant(None))
+            }
             (Operand::Literal(a), Operand::Literal(b)) => {
-                compare_literals(a, b).map(|order| Node::Constant(Some(op.holds(order)))).map_err(Error::invalid)
+                compare_literals(a, b).map(|order| Predicate::Constant(Some(op.holds(order)))).map_err(Error::invalid)
             }
             (Operand::Value(value), Operand::Literal(literal)) => self.compare_literal(op, left, value, literal),
             (Operand::Literal(literal), Operand::Value(value)) => {
                 self.compare_literal(op.flipped(), right, value, literal)
             }
-            (Operand::Truth(left), Operand::Literal(Literal::Bool(right))) => {
-                Ok(Node::CompareTruth { op, left: Box::new(left), right: Box::new(Node::Constant(Some(*right))) })
-            }
-            (Operand::Literal(Literal::Bool(left)), Operand::Truth(right)) => {
-                Ok(Node::CompareTruth { op, left: Box::new(Node::Constant(Some(*left))), right: Box::new(right) })
-            }
+            (Operand::Truth(left), Operand::Literal(Literal::Bool(right))) => Ok(Predicate::CompareTruth {
+                op,
+                left: Box::new(left),
+                right: Box::new(Predicate::Constant(Some(*right))),
+            }),
+            (Operand::Literal(Literal::Bool(left)), Operand::Truth(right)) => Ok(Predicate::CompareTruth {
+                op,
+                left: Box::new(Predicate::Constant(Some(*left))),
+                right: Box::new(right),
+            }),
             (Operand::Truth(left), Operand::Truth(right)) => {
-                Ok(Node::CompareTruth { op, left: Box::new(left), right: Box::new(right) })
+                Ok(Predicate::CompareTruth { op, left: Box::new(left), right: Box::new(right) })
             }
             (Operand::Value(a), Operand::Value(b)) => match (self.kind(left, &a)?, a, self.kind(right, &b)?, b) {
-                (Kind::Null, ..) | (_, _, Kind::Null, _) => Ok(Node::Constant(None)),
+                (Kind::Null, ..) | (_, _, Kind::Null, _) => Ok(Predicate::Constant(None)),
                 (a, _, b, _) if !a.meets(b) => Err(mismatch()),
-                (Kind::Text | Kind::Binary, Value::Column(left), _, Value::Column(right)) => {
-                    Ok(Node::CompareBytes { op, left, right })
+                (Kind::Text | Kind::Binary, ScalarExpression::Column(left), _, ScalarExpression::Column(right)) => {
+                    Ok(Predicate::CompareBytes { op, left, right })
                 }
-                (_, left, _, right) => Ok(Node::CompareValues { op, left, right }),
+                (_, left, _, right) => Ok(Predicate::CompareValues { op, left, right }),
             },
             // A column of only nulls counts as a value, and compares with anything.
             (Operand::Value(value), _) | (_, Operand::Value(value)) if value.kind() == Some(Kind::Null) => {
-                Ok(Node::Constant(None))
+                Ok(Predicate::Constant(None))
             }
             _ => Err(mismatch()),
         }
     }
 
-    fn compare_literal(&self, op: CompareOp, expr: &Expr, value: Value, literal: &Literal) -> Result<Node> {
+    fn compare_literal(
+        &self,
+        op: CompareOp,
+        expr: &Expr,
+        value: ScalarExpression,
+        literal: &Literal,
+    ) -> Result<Predicate> {
         match self.kind(expr, &value)? {
-            Kind::Null => Ok(Node::Constant(None)),
-            kind => Ok(Node::Test(value, Test::compare(op, self.place(expr, kind, literal)?))),
+            Kind::Null => Ok(Predicate::Constant(None)),
+            kind => Ok(Predicate::Test(value, Test::compare(op, self.place(expr, kind, literal)?))),
         }
     }
 
-    fn among(&self, expr: &Expr, list: &[Literal]) -> Result<Node> {
+    fn among(&self, expr: &Expr, list: &[Literal]) -> Result<Predicate> {
         let value = match self.operand(expr)? {
             Operand::Value(value) => value,
             _ => {
                 let equals = |literal: &Literal| self.compare(CompareOp::Eq, expr, &Expr::Literal(literal.clone()));
-                return Ok(Node::Or(list.iter().map(equals).collect::<Result<_>>()?));
+                return Ok(Predicate::Or(list.iter().map(equals).collect::<Result<_>>()?));
             }
         };
         let kind = self.kind(expr, &value)?;
         if kind == Kind::Null {
-            return Ok(Node::Constant(None));
+            return Ok(Predicate::Constant(None));
         }
         let literals = list.iter().filter(|literal| **literal != Literal::Null);
         let placed = literals.map(|literal| self.place(expr, kind, literal)).collect::<Result<Vec<_>>>()?;
         let has_null = placed.len() < list.len();
-        let test = Node::Test(value, Test::among(placed));
-        Ok(if has_null { Node::Or(vec![test, Node::Constant(None)]) } else { test })
+        let test = Predicate::Test(value, Test::among(placed));
+        Ok(if has_null { Predicate::Or(vec![test, Predicate::Constant(None)]) } else { test })
     }
 
-    fn like(&self, expr: &Expr, pattern: &Literal, escape: Option<char>, insensitive: bool) -> Result<Node> {
+    fn like(&self, expr: &Expr, pattern: &Literal, escape: Option<char>, insensitive: bool) -> Result<Predicate> {
         let Operand::Value(value) = self.operand(expr)? else {
             return Err(self.expected("a string column before `like`", expr));
         };
         match (self.kind(expr, &value)?, pattern) {
-            (Kind::Null, _) | (Kind::Text, Literal::Null) => Ok(Node::Constant(None)),
-            (Kind::Text, Literal::Text(pattern)) => Ok(Node::Test(
+            (Kind::Null, _) | (Kind::Text, Literal::Null) => Ok(Predicate::Constant(None)),
+            (Kind::Text, Literal::Text(pattern)) => Ok(Predicate::Test(
                 value,
-                match Pattern::new(pattern, escape, insensitive) {
+                match LikePattern::new(pattern, escape, insensitive) {
                     (Some(pattern), _) => Test::Like(pattern),
                     (None, text) => Test::Bytes(CompareOp::Eq, text.into_bytes()),
                 },
@@ -284,17 +302,17 @@ impl Binder<'_> {
         }
     }
 
-    fn place(&self, expr: &Expr, kind: Kind, literal: &Literal) -> Result<Placed> {
+    fn place(&self, expr: &Expr, kind: Kind, literal: &Literal) -> Result<DomainLiteral> {
         kind.place(literal).map_err(|problem| Error::invalid(format!("{}: {problem}", self.described(expr))))
     }
 
-    fn kind(&self, expr: &Expr, value: &Value) -> Result<Kind> {
+    fn kind(&self, expr: &Expr, value: &ScalarExpression) -> Result<Kind> {
         value
             .kind()
             .ok_or_else(|| Error::invalid(format!("{}: values of this type cannot be compared", self.described(expr))))
     }
 
-    fn column(&self, path: &[String]) -> Result<Column> {
+    fn column(&self, path: &[String]) -> Result<ColumnRef> {
         let (root, below) = path.split_first().expect("a path has a name");
         let root = &names::meant(root, self.schema).to_owned();
         let index = self.schema.index_of(root).map_err(|_| names::unknown(root, "the table", self.schema.fields()))?;
@@ -313,7 +331,7 @@ impl Binder<'_> {
             (data_type, parent) = (field.data_type(), name);
         }
         let path = std::iter::once(root).chain(below).cloned().collect();
-        Ok(Column { index, path, kind: Kind::of(data_type) })
+        Ok(ColumnRef { index, path, kind: Kind::of(data_type) })
     }
 
     /// An expression in a message: a column with its type.
@@ -343,6 +361,6 @@ impl Binder<'_> {
     }
 }
 
-fn negate(node: Node, negated: bool) -> Node {
-    if negated { Node::Not(Box::new(node)) } else { node }
+fn negate(node: Predicate, negated: bool) -> Predicate {
+    if negated { Predicate::Not(Box::new(node)) } else { node }
 }

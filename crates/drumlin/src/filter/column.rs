@@ -12,7 +12,7 @@ use arrow::compute::take;
 use arrow::datatypes::*;
 
 use super::kind::Kind;
-use super::plan::{Column, Pattern, Test};
+use super::plan::{ColumnRef, LikePattern, Test};
 use super::text::names::written;
 use super::text::number::{float_key, key_float};
 use super::text::syntax::CompareOp;
@@ -49,7 +49,7 @@ macro_rules! with_integers {
 }
 
 /// The array of a column, by name; a field below a null struct is null.
-pub fn fetch(batch: &RecordBatch, column: &Column) -> Result<ArrayRef> {
+pub fn fetch(batch: &RecordBatch, column: &ColumnRef) -> Result<ArrayRef> {
     let missing = || Error::invalid(format!("the batch does not have the column {}", column.path.join(".")));
     let (root, below) = column.path.split_first().expect("a path has a name");
     let mut array = batch.column_by_name(root).ok_or_else(missing)?.clone();
@@ -211,7 +211,7 @@ fn compare_bytes(array: &dyn Array, op: CompareOp, bytes: &[u8]) -> Result<Boole
     })
 }
 
-fn test_like(array: &dyn Array, pattern: &Pattern) -> Result<BooleanArray> {
+fn test_like(array: &dyn Array, pattern: &LikePattern) -> Result<BooleanArray> {
     let text = pattern.text.as_str();
     let kernel = if pattern.insensitive { ilike } else { like };
     Ok(match array.data_type() {

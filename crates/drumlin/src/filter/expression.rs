@@ -13,34 +13,34 @@ use arrow::array::{
 use arrow::compute::{CastOptions, cast_with_options, take};
 use arrow::datatypes::*;
 
-use super::arithmetic::Operand;
-use super::kind::{Kind, Placed};
-use super::plan::{Column, Node, Value};
+use super::arithmetic::ColumnarValue;
+use super::kind::{DomainLiteral, Kind};
+use super::plan::{ColumnRef, Predicate, ScalarExpression};
 use super::text::number::{Number, key_float, power_of_ten};
 use super::{arithmetic, column, evaluate};
 use crate::base::{Error, Result, TypeName};
 
 /// What gives the values of one column.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum ValueSource {
     Null,
     /// The same in all rows.
-    Literal(Kind, Placed),
-    Column(Column),
-    Number(Value),
-    Truth(Node),
+    Literal(Kind, DomainLiteral),
+    Column(ColumnRef),
+    Number(ScalarExpression),
+    Truth(Predicate),
 }
 
 /// The values, one for each row of `batch`, in type `wanted`.
-pub fn compute(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
+pub fn compute(source: &ValueSource, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
     let rows = batch.num_rows();
     match source {
-        Source::Null => Ok(new_null_array(wanted, rows)),
-        Source::Literal(kind, placed) => {
+        ValueSource::Null => Ok(new_null_array(wanted, rows)),
+        ValueSource::Literal(kind, placed) => {
             let value = literal(*kind, placed, wanted)?;
             Ok(take(&value, &UInt32Array::from(vec![0; rows]), None)?)
         }
-        Source::Column(column) => {
+        ValueSource::Column(column) => {
             let array = column::fetch(batch, column)?;
             match column.kind {
                 _ if array.data_type() == wanted => Ok(array),
@@ -50,19 +50,19 @@ pub fn compute(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Resul
                     | Kind::Instant { .. }
                     | Kind::Time { .. }
                     | Kind::Duration { .. },
-                ) => assigned(&arithmetic::evaluate(&Value::Column(column.clone()), batch)?, rows, wanted),
+                ) => assigned(&arithmetic::evaluate(&ScalarExpression::Column(column.clone()), batch)?, rows, wanted),
                 _ => exactly(&array, wanted),
             }
         }
-        Source::Number(value) => assigned(&arithmetic::evaluate(value, batch)?, rows, wanted),
-        Source::Truth(node) => exactly(&(Arc::new(evaluate::evaluate(node, batch)?) as ArrayRef), wanted),
+        ValueSource::Number(value) => assigned(&arithmetic::evaluate(value, batch)?, rows, wanted),
+        ValueSource::Truth(node) => exactly(&(Arc::new(evaluate::evaluate(node, batch)?) as ArrayRef), wanted),
     }
 }
 
 /// The same, but decimals are of 64 bits where those are enough.
-pub fn compute_native(source: &Source, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
+pub fn compute_native(source: &ValueSource, batch: &RecordBatch, wanted: &DataType) -> Result<ArrayRef> {
     let exact = matches!(wanted, DataType::Int64 | DataType::Decimal128(..) | DataType::Float64);
-    let Source::Number(value) = source else { return compute(source, batch, wanted) };
+    let ValueSource::Number(value) = source else { return compute(source, batch, wanted) };
     let operand = arithmetic::evaluate(value, batch)?;
     if !exact || value.kind() != Kind::of(wanted) {
         return assigned(&operand, batch.num_rows(), wanted);
@@ -77,21 +77,21 @@ fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
 }
 
 /// A literal as an array of one row.
-fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
+fn literal(kind: Kind, placed: &DomainLiteral, wanted: &DataType) -> Result<ArrayRef> {
     match (kind, placed) {
-        (Kind::Binary, Placed::Bytes(bytes)) => {
+        (Kind::Binary, DomainLiteral::Bytes(bytes)) => {
             exactly(&(Arc::new(BinaryArray::from_vec(vec![bytes])) as ArrayRef), wanted)
         }
-        (_, Placed::Bytes(bytes)) => {
+        (_, DomainLiteral::Bytes(bytes)) => {
             let text = std::str::from_utf8(bytes).map_err(|_| Error::invalid("a string is not valid UTF-8"))?;
             exactly(&(Arc::new(StringArray::from(vec![text])) as ArrayRef), wanted)
         }
-        (Kind::Float, Placed::Key((key, _))) => {
+        (Kind::Float, DomainLiteral::Key((key, _))) => {
             let value = i64::try_from(*key).map_err(|_| Error::invalid("a number is not a valid double"))?;
             floats(vec![Some(key_float(value))], wanted)
         }
-        (_, Placed::Key((key, true))) => integers(vec![Some(*key)], wanted),
-        (Kind::Number { scale }, Placed::Key(_)) => Err(Error::invalid(format!(
+        (_, DomainLiteral::Key((key, true))) => integers(vec![Some(*key)], wanted),
+        (Kind::Number { scale }, DomainLiteral::Key(_)) => Err(Error::invalid(format!(
             "the number has more than {scale} decimal places, the most that {} can hold",
             TypeName(wanted)
         ))),
@@ -100,7 +100,7 @@ fn literal(kind: Kind, placed: &Placed, wanted: &DataType) -> Result<ArrayRef> {
 }
 
 /// Computed numbers in the type of a column.
-fn assigned(operand: &Operand, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
+fn assigned(operand: &ColumnarValue, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
     let refused = |text: String| Error::invalid(format!("{text} is not a valid {}", TypeName(wanted)));
     let kind = Kind::of(wanted)
         .ok_or_else(|| Error::schema_mismatch(format!("a number is not a valid {}", TypeName(wanted))))?;

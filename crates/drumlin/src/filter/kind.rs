@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
-use super::text::moment::{Form, Moment};
+use super::text::moment::{Moment, MomentForm};
 use super::text::names::clip;
-use super::text::number::{Number, Place, compare_scaled, float_key};
+use super::text::number::{Floor, Number, compare_scaled, float_key};
 use super::text::span;
 use super::text::syntax::Literal;
 
@@ -42,8 +42,8 @@ pub enum Kind {
 
 /// A literal converted to the domain of a kind.
 #[derive(Clone, Debug)]
-pub enum Placed {
-    Key(Place<i128>),
+pub enum DomainLiteral {
+    Key(Floor<i128>),
     Bytes(Vec<u8>),
 }
 
@@ -109,20 +109,22 @@ impl Kind {
     }
 
     /// Converts a literal to this kind's domain, or says what was expected instead.
-    pub fn place(self, literal: &Literal) -> Result<Placed, String> {
+    pub fn place(self, literal: &Literal) -> Result<DomainLiteral, String> {
         let mismatch =
             || Err(format!("expected {} to compare with, found {}", self.noun(), clip(&literal.to_string())));
         match (self, literal) {
-            (Kind::Number { scale }, Literal::Number(number)) => Ok(Placed::Key(number.floor(scale))),
+            (Kind::Number { scale }, Literal::Number(number)) => Ok(DomainLiteral::Key(number.floor(scale))),
             (Kind::Float, Literal::Number(number)) => {
                 let (floor, exact) = number.floor_float();
-                Ok(Placed::Key((i128::from(float_key(floor)), exact)))
+                Ok(DomainLiteral::Key((i128::from(float_key(floor)), exact)))
             }
             (Kind::Float, Literal::Text(text) | Literal::Double(text)) => match special_float(text) {
-                Some(value) => Ok(Placed::Key((i128::from(float_key(value)), true))),
+                Some(value) => Ok(DomainLiteral::Key((i128::from(float_key(value)), true))),
                 None => mismatch(),
             },
-            (Kind::Instant { .. }, Literal::Moment(moment)) if moment.form != Form::Time => self.place_instant(moment),
+            (Kind::Instant { .. }, Literal::Moment(moment)) if moment.form != MomentForm::Time => {
+                self.place_instant(moment)
+            }
             (Kind::Instant { .. }, Literal::Text(text)) => match Moment::timestamp(text) {
                 Some(moment) => self.place_instant(&moment),
                 None => Err(format!(
@@ -130,15 +132,15 @@ impl Kind {
                     clip(text)
                 )),
             },
-            (Kind::Time { scale }, Literal::Moment(moment)) if moment.form == Form::Time => {
-                Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale)))
+            (Kind::Time { scale }, Literal::Moment(moment)) if moment.form == MomentForm::Time => {
+                Ok(DomainLiteral::Key(Number::scaled(moment.value, moment.scale).floor(scale)))
             }
             (Kind::Time { scale }, Literal::Text(text)) => match Moment::time(text) {
-                Some(moment) => Ok(Placed::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
+                Some(moment) => Ok(DomainLiteral::Key(Number::scaled(moment.value, moment.scale).floor(scale))),
                 None => Err(format!("'{}' is not a time of day; expected 'HH:MM[:SS[.f]]'", clip(text))),
             },
             (Kind::Duration { scale }, Literal::Text(text) | Literal::Interval(text)) => match span::parse(text) {
-                Some(nanos) => Ok(Placed::Key(Number::scaled(nanos, 9).floor(scale))),
+                Some(nanos) => Ok(DomainLiteral::Key(Number::scaled(nanos, 9).floor(scale))),
                 None => Err(format!("'{}' is not a duration; {}", clip(text), span::EXPECTED)),
             },
             (Kind::Duration { .. }, _) => Err(format!(
@@ -146,20 +148,20 @@ impl Kind {
                 clip(&literal.to_string()),
                 span::EXPECTED
             )),
-            (Kind::Text, Literal::Text(text)) => Ok(Placed::Bytes(text.as_bytes().to_vec())),
-            (Kind::Binary, Literal::Binary(bytes)) => Ok(Placed::Bytes(bytes.clone())),
+            (Kind::Text, Literal::Text(text)) => Ok(DomainLiteral::Bytes(text.as_bytes().to_vec())),
+            (Kind::Binary, Literal::Binary(bytes)) => Ok(DomainLiteral::Bytes(bytes.clone())),
             _ => mismatch(),
         }
     }
 
-    fn place_instant(self, moment: &Moment) -> Result<Placed, String> {
+    fn place_instant(self, moment: &Moment) -> Result<DomainLiteral, String> {
         let Kind::Instant { scale, step, zoned } = self else { unreachable!("called for instants") };
         if moment.zoned && !zoned {
             return Err(format!("{moment} has a time zone, but the column has none; leave the time zone out"));
         }
         let (floor, exact) = Number::scaled(moment.value, moment.scale).floor(scale);
         let step = i128::from(step);
-        Ok(Placed::Key((floor.div_euclid(step), exact && floor.rem_euclid(step) == 0)))
+        Ok(DomainLiteral::Key((floor.div_euclid(step), exact && floor.rem_euclid(step) == 0)))
     }
 }
 
@@ -189,7 +191,7 @@ pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, Str
         (Literal::Text(a), Literal::Text(b)) => Ok(a.cmp(b)),
         (Literal::Binary(a), Literal::Binary(b)) => Ok(a.cmp(b)),
         (Literal::Moment(a), Literal::Text(text)) => {
-            let read = if a.form == Form::Time { Moment::time(text) } else { Moment::timestamp(text) };
+            let read = if a.form == MomentForm::Time { Moment::time(text) } else { Moment::timestamp(text) };
             let b = read.ok_or_else(|| format!("'{}' cannot be compared with {a}", clip(text)))?;
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }
@@ -198,7 +200,7 @@ pub fn compare_literals(left: &Literal, right: &Literal) -> Result<Ordering, Str
             Ok(double(left).total_cmp(&double(right)))
         }
         (Literal::Interval(a), Literal::Interval(b)) => Ok(span::parse(a).cmp(&span::parse(b))),
-        (Literal::Moment(a), Literal::Moment(b)) if (a.form == Form::Time) == (b.form == Form::Time) => {
+        (Literal::Moment(a), Literal::Moment(b)) if (a.form == MomentForm::Time) == (b.form == MomentForm::Time) => {
             Ok(compare_scaled(a.value, a.scale, b.value, b.scale))
         }
         _ => Err(format!("{} and {} cannot be compared", clip(&left.to_string()), clip(&right.to_string()))),

@@ -165,7 +165,7 @@ impl fmt::Display for Expression {
 /// An [`Expression`] tied to a schema.
 #[derive(Clone, Debug)]
 pub struct BoundExpression {
-    source: expression::Source,
+    source: expression::ValueSource,
     wanted: DataType,
     columns: Vec<usize>,
 }
@@ -196,7 +196,7 @@ impl BoundExpression {
 /// A [`Filter`] tied to a schema.
 #[derive(Clone, Debug)]
 pub struct BoundFilter {
-    root: plan::Node,
+    root: plan::Predicate,
     columns: Vec<usize>,
 }
 

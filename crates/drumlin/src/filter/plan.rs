@@ -5,44 +5,44 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::kind::{Kind, Placed};
-use super::text::number::Place;
+use super::kind::{DomainLiteral, Kind};
+use super::text::number::Floor;
 use super::text::syntax::{ArithmeticOp, CompareOp};
 
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum Predicate {
     Constant(Option<bool>),
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Not(Box<Node>),
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
+    Not(Box<Predicate>),
     /// Never null: whether the node is this truth value (`None`: unknown).
-    IsTruth(Box<Node>, Option<bool>),
+    IsTruth(Box<Predicate>, Option<bool>),
     /// Never null.
-    IsNull(Value),
+    IsNull(ScalarExpression),
     /// A boolean column.
-    Flag(Column),
+    Flag(ColumnRef),
     /// Tests a value against literals; null where the value is null.
-    Test(Value, Test),
+    Test(ScalarExpression, Test),
     CompareValues {
         op: CompareOp,
-        left: Value,
-        right: Value,
+        left: ScalarExpression,
+        right: ScalarExpression,
     },
     CompareBytes {
         op: CompareOp,
-        left: Column,
-        right: Column,
+        left: ColumnRef,
+        right: ColumnRef,
     },
     CompareTruth {
         op: CompareOp,
-        left: Box<Node>,
-        right: Box<Node>,
+        left: Box<Predicate>,
+        right: Box<Predicate>,
     },
 }
 
 /// A column of the bound schema, or a field below it.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct ColumnRef {
     /// In the bound schema.
     pub index: usize,
     pub path: Vec<String>,
@@ -51,12 +51,12 @@ pub struct Column {
 
 /// A value that is computed row by row.
 #[derive(Clone, Debug)]
-pub enum Value {
-    Column(Column),
+pub enum ScalarExpression {
+    Column(ColumnRef),
     Number { value: i128, scale: i32 },
     Float(f64),
-    Negate(Box<Value>),
-    Chain { first: Box<Value>, rest: Vec<(ArithmeticOp, Value)> },
+    Negate(Box<ScalarExpression>),
+    Chain { first: Box<ScalarExpression>, rest: Vec<(ArithmeticOp, ScalarExpression)> },
 }
 
 /// A test of one non-null value. Keys are values of the kind's domain, floats as `float_key`.
@@ -67,7 +67,7 @@ pub enum Test {
     Bytes(CompareOp, Vec<u8>),
     Keys(KeySet),
     ByteStrings(ByteSet),
-    Like(Pattern),
+    Like(LikePattern),
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub struct ByteSet {
 
 /// A pattern in the form of Arrow's kernels, whose escape character is always the backslash.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct LikePattern {
     pub text: String,
     pub insensitive: bool,
     /// The prefix of every match; empty if unknown.
@@ -95,14 +95,14 @@ pub struct Pattern {
 
 impl Test {
     /// A comparison with a literal, expressed as one with its floor.
-    pub fn compare(op: CompareOp, placed: Placed) -> Test {
+    pub fn compare(op: CompareOp, placed: DomainLiteral) -> Test {
         match placed {
-            Placed::Bytes(bytes) => Test::Bytes(op, bytes),
-            Placed::Key((floor, exact)) => Self::compare_floor(op, (floor, exact)),
+            DomainLiteral::Bytes(bytes) => Test::Bytes(op, bytes),
+            DomainLiteral::Key((floor, exact)) => Self::compare_floor(op, (floor, exact)),
         }
     }
 
-    fn compare_floor(op: CompareOp, (floor, exact): Place<i128>) -> Test {
+    fn compare_floor(op: CompareOp, (floor, exact): Floor<i128>) -> Test {
         match op {
             op if exact => Test::Key(op, floor),
             CompareOp::Lt | CompareOp::Le => Test::Key(CompareOp::Le, floor),
@@ -113,14 +113,14 @@ impl Test {
     }
 
     /// Membership among literals; those between two values of the domain match nothing.
-    pub fn among(list: Vec<Placed>) -> Test {
+    pub fn among(list: Vec<DomainLiteral>) -> Test {
         let mut keys = Vec::new();
         let mut strings = Vec::new();
         for placed in list {
             match placed {
-                Placed::Key((key, true)) => keys.push(key),
-                Placed::Key(_) => {}
-                Placed::Bytes(bytes) => strings.push(bytes),
+                DomainLiteral::Key((key, true)) => keys.push(key),
+                DomainLiteral::Key(_) => {}
+                DomainLiteral::Bytes(bytes) => strings.push(bytes),
             }
         }
         keys.sort_unstable();
@@ -147,9 +147,9 @@ impl Test {
     }
 }
 
-impl Pattern {
+impl LikePattern {
     /// Translates an SQL pattern; `None` for one without wildcards, which matches exactly the returned text.
-    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> (Option<Pattern>, String) {
+    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> (Option<LikePattern>, String) {
         let (mut text, mut prefix) = (String::new(), String::new());
         let mut wildcards = String::new();
         let mut chars = pattern.chars();
@@ -179,19 +179,19 @@ impl Pattern {
         }
         let prefix_only = !insensitive && wildcards.bytes().all(|wildcard| wildcard == b'%');
         let prefix = if insensitive { String::new() } else { prefix };
-        (Some(Pattern { text, insensitive, prefix: prefix.into_bytes(), prefix_only }), String::new())
+        (Some(LikePattern { text, insensitive, prefix: prefix.into_bytes(), prefix_only }), String::new())
     }
 }
 
-impl Value {
+impl ScalarExpression {
     /// The kind of the value: a decimal at the scale that results from its operators, or a float.
     pub fn kind(&self) -> Option<Kind> {
         match self {
-            Value::Column(column) => column.kind,
-            Value::Number { scale, .. } => Some(Kind::Number { scale: *scale }),
-            Value::Float(_) => Some(Kind::Float),
-            Value::Negate(value) => value.kind(),
-            Value::Chain { first, rest } => {
+            ScalarExpression::Column(column) => column.kind,
+            ScalarExpression::Number { scale, .. } => Some(Kind::Number { scale: *scale }),
+            ScalarExpression::Float(_) => Some(Kind::Float),
+            ScalarExpression::Negate(value) => value.kind(),
+            ScalarExpression::Chain { first, rest } => {
                 rest.iter().try_fold(first.kind()?, |kind, (op, term)| Some(op.result(kind, term.kind()?)))
             }
         }

@@ -3,7 +3,7 @@
 //! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
 use super::kind::Kind;
-use super::plan::{Column, Node, Test, Value};
+use super::plan::{ColumnRef, Predicate, ScalarExpression, Test};
 use super::text::number::float_key;
 use super::text::syntax::CompareOp;
 use crate::segment::{ColumnStats, Stat};
@@ -19,7 +19,7 @@ pub enum Verdict {
     Some,
 }
 
-type Lookup<'a> = &'a dyn Fn(usize) -> Option<ColumnStats>;
+type StatsLookup<'a> = &'a dyn Fn(usize) -> Option<ColumnStats>;
 
 /// The truth values that rows can have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ const ANY: Outcomes = Outcomes { yes: true, no: true, unknown: true };
 const KNOWN: Outcomes = Outcomes { unknown: false, ..ANY };
 
 /// What follows for all of `rows` rows.
-pub fn verdict(node: &Node, rows: u64, stats: Lookup) -> Verdict {
+pub fn verdict(node: &Predicate, rows: u64, stats: StatsLookup) -> Verdict {
     let outcomes = Pruner { rows, stats }.outcomes(node);
     match outcomes {
         _ if rows == 0 => Verdict::None,
@@ -45,20 +45,22 @@ pub fn verdict(node: &Node, rows: u64, stats: Lookup) -> Verdict {
 
 struct Pruner<'a> {
     rows: u64,
-    stats: Lookup<'a>,
+    stats: StatsLookup<'a>,
 }
 
 impl Pruner<'_> {
-    fn outcomes(&self, node: &Node) -> Outcomes {
+    fn outcomes(&self, node: &Predicate) -> Outcomes {
         match node {
-            Node::Constant(truth) => Outcomes::one(*truth),
-            Node::And(terms) => terms.iter().fold(Outcomes::one(Some(true)), |all, term| all.and(self.outcomes(term))),
+            Predicate::Constant(truth) => Outcomes::one(*truth),
+            Predicate::And(terms) => {
+                terms.iter().fold(Outcomes::one(Some(true)), |all, term| all.and(self.outcomes(term)))
+            }
             // By De Morgan, which holds for three truth values too.
-            Node::Or(terms) => {
+            Predicate::Or(terms) => {
                 terms.iter().fold(Outcomes::one(Some(true)), |all, term| all.and(self.outcomes(term).not())).not()
             }
-            Node::Not(node) => self.outcomes(node).not(),
-            Node::IsTruth(node, truth) => {
+            Predicate::Not(node) => self.outcomes(node).not(),
+            Predicate::IsTruth(node, truth) => {
                 let inner = self.outcomes(node);
                 let others = Outcomes::all().into_iter().filter(|other| other != truth);
                 Outcomes {
@@ -67,36 +69,36 @@ impl Pruner<'_> {
                     unknown: false,
                 }
             }
-            Node::IsNull(Value::Column(column)) => match self.nulls(column) {
+            Predicate::IsNull(ScalarExpression::Column(column)) => match self.nulls(column) {
                 Some(nulls) => Outcomes { yes: nulls > 0, no: nulls < self.rows, unknown: false },
                 None => KNOWN,
             },
-            Node::IsNull(_) => KNOWN,
-            Node::Flag(column) => self.flag(column),
-            Node::Test(Value::Column(column), test) => self.test(column, test),
-            Node::Test(..) | Node::CompareValues { .. } | Node::CompareBytes { .. } => ANY,
-            Node::CompareTruth { op, left, right } => compare(*op, self.outcomes(left), self.outcomes(right)),
+            Predicate::IsNull(_) => KNOWN,
+            Predicate::Flag(column) => self.flag(column),
+            Predicate::Test(ScalarExpression::Column(column), test) => self.test(column, test),
+            Predicate::Test(..) | Predicate::CompareValues { .. } | Predicate::CompareBytes { .. } => ANY,
+            Predicate::CompareTruth { op, left, right } => compare(*op, self.outcomes(left), self.outcomes(right)),
         }
     }
 
     /// Statistics are about whole columns: nothing is known about the fields within them.
-    fn stats(&self, column: &Column) -> Option<ColumnStats> {
+    fn stats(&self, column: &ColumnRef) -> Option<ColumnStats> {
         let stats = if column.path.len() == 1 { (self.stats)(column.index)? } else { return None };
         (stats.nulls <= self.rows).then_some(stats)
     }
 
-    fn nulls(&self, column: &Column) -> Option<u64> {
+    fn nulls(&self, column: &ColumnRef) -> Option<u64> {
         Some(self.stats(column)?.nulls)
     }
 
-    fn flag(&self, column: &Column) -> Outcomes {
+    fn flag(&self, column: &ColumnRef) -> Outcomes {
         let Some(stats) = self.stats(column) else { return ANY };
         let least = matches!(stats.min, Some(Stat::Bool(true)));
         let greatest = !matches!(stats.max, Some(Stat::Bool(false)));
         self.with_nulls(&stats, Outcomes { yes: greatest, no: !least, unknown: false })
     }
 
-    fn test(&self, column: &Column, test: &Test) -> Outcomes {
+    fn test(&self, column: &ColumnRef, test: &Test) -> Outcomes {
         let Some((stats, kind)) = self.stats(column).zip(column.kind) else { return ANY };
         let values = match test {
             Test::Constant(answer) => Outcomes::one(Some(*answer)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::frame::{Body, Header, Record};
+use super::frame::{Body, Header, LogRecord};
 use super::mark::{Mark, MarkFound};
 use super::origin::{CLOSED, Origin};
 use super::recovery::{OnLoss, list_segments, recover, retry_while_moving};
@@ -226,7 +226,7 @@ impl CommitLog for FileLog {
             let base = tail.base;
             self.roll(&mut tail, base)?;
         }
-        let record = Record { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
+        let record = LogRecord { seq: entry.seq, synced: tail.synced, body: Body::Entry(entry.clone()) };
         tail.write(&*self.disk, &record, !later).map_err(|e| match e.kind() {
             ErrorKind::InDoubt => e.context(format!("commit {} (transaction {:032x})", entry.seq, entry.id.0)),
             _ => e,
@@ -356,7 +356,7 @@ impl Tail {
         self.closed = true;
         // The end mark says that everything before it was synced.
         self.sync(disk)?;
-        let record = Record { seq: self.last, synced: self.last, body: Body::End };
+        let record = LogRecord { seq: self.last, synced: self.last, body: Body::End };
         match self.write(disk, &record, true) {
             // There is nothing left to close.
             Err(e) if e.is_other_history() => {}
@@ -399,7 +399,7 @@ impl Tail {
         }
     }
 
-    fn write(&mut self, disk: &dyn Disk, record: &Record, sync: bool) -> Result<()> {
+    fn write(&mut self, disk: &dyn Disk, record: &LogRecord, sync: bool) -> Result<()> {
         let bytes = frame::encode_record(record, &self.name, self.offset)?;
         if let Err(error) = self.file.write_at(self.offset, &bytes) {
             // Undo what may have been written; if even that fails, the content is unknown.

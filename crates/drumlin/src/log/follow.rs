@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::frame::{Body, Record};
+use super::frame::{Body, LogRecord};
 use super::mark::Mark;
 use super::origin::CLOSED;
 use super::recovery::{judge_tail, retry_while_moving};
@@ -23,10 +23,10 @@ use crate::storage::{Access, Disk, names};
 /// Follows a [`FileLog`] of another process.
 pub struct FileFollower {
     disk: Arc<dyn Disk>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FollowedLog>,
 }
 
-struct Seen {
+struct FollowedLog {
     base: Option<Base>,
     /// The last entry known, its id unless the catalog snapshot holds it, and that of the one before it if it is known.
     last: Seq,
@@ -78,7 +78,7 @@ impl Position {
         let (mut at, mut next) = (start, self.seq);
         while at < bytes.len() {
             match frame::decode_record(&bytes, &self.name, at) {
-                Some((Record { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
+                Some((LogRecord { seq, body: Body::Entry(entry), .. }, behind)) if seq == next => {
                     (place.offset, place.seq, place.id) = (at as u64, seq, Some(entry.id));
                     match known.take() {
                         Some(id) if id != entry.id => return Ok(None),
@@ -87,7 +87,7 @@ impl Position {
                     }
                     (at, next) = (behind, seq.next());
                 }
-                Some((Record { seq, body: Body::End, .. }, behind)) if seq.next() == next => at = behind,
+                Some((LogRecord { seq, body: Body::End, .. }, behind)) if seq.next() == next => at = behind,
                 // Reading it as recovery does will report what is wrong.
                 _ if known.is_some() || judge_tail(&bytes, &self.name, at, next, true, OnLoss::Refuse).is_err() => {
                     return Ok(None);
@@ -109,7 +109,7 @@ impl FileFollower {
         let (id, prev) = ids_of(opened);
         let format = read_whole(&*disk, names::FORMAT).unwrap_or_default();
         let (last, files, header) = (opened.last(), Vec::new(), Vec::new());
-        let seen = Seen { base: opened.base, last, id, prev, format, header, files, place: None };
+        let seen = FollowedLog { base: opened.base, last, id, prev, format, header, files, place: None };
         Self { disk, seen: Mutex::new(seen) }
     }
 }
@@ -140,7 +140,7 @@ fn other(what: impl std::fmt::Display) -> Error {
     Error::other_history(ErrorKind::Corrupt, format!("{what}; {CLOSED}"))
 }
 
-impl Seen {
+impl FollowedLog {
     /// Fails if the folder is another store than it was.
     fn check_format(&self, disk: &dyn Disk) -> Result<()> {
         match read_whole(disk, names::FORMAT) {

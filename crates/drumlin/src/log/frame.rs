@@ -63,7 +63,7 @@ pub enum Body {
 
 /// One record with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// Number of the entry; of an end mark, of the last entry.
     pub seq: Seq,
     /// All entries up to this one were synced before this record was written.
@@ -130,7 +130,7 @@ pub fn decode_header(bytes: &[u8], name: &str) -> Result<Header> {
 }
 
 /// Appends the bytes of a record that will live at `offset` of the segment called `name`.
-pub fn encode_record(record: &Record, name: &str, offset: u64) -> Result<Vec<u8>> {
+pub fn encode_record(record: &LogRecord, name: &str, offset: u64) -> Result<Vec<u8>> {
     assert!(record.synced.0 <= SYNCED_MAX, "seqs fit into 56 bits");
     let (kind, body) = match &record.body {
         Body::Entry(entry) => {
@@ -174,7 +174,7 @@ fn record_checksum(bytes: &[u8], name: &str, offset: u64) -> u32 {
 
 /// The record at `offset` of the segment `name` whose bytes are `segment`, and the offset past it; `None` if there is
 /// no good record.
-pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Record, usize)> {
+pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(LogRecord, usize)> {
     let bytes = segment.get(offset..)?;
     let length = u32_at(bytes.get(..RECORD_HEADER_BYTES)?, 0) as usize;
     let end = RECORD_HEADER_BYTES.checked_add(length)?;
@@ -207,7 +207,7 @@ pub fn decode_record(segment: &Bytes, name: &str, offset: usize) -> Option<(Reco
         _ => return None,
     };
     let behind = (offset + end).next_multiple_of(ALIGNMENT).min(segment.len());
-    Some((Record { seq, synced: Seq(marked & SYNCED_MAX), body }, behind))
+    Some((LogRecord { seq, synced: Seq(marked & SYNCED_MAX), body }, behind))
 }
 
 /// Whether the bytes at `offset` could be the header of a record that shows that everything before entry `seq` was synced:

@@ -47,13 +47,13 @@ pub struct ObjectLog {
     /// The id that a store gets that has none yet.
     own: u128,
     /// Held while the bucket is waited for.
-    tail: Exclusive<Tail>,
+    tail: Exclusive<RootState>,
     /// What of it is asked for without waiting.
-    seen: Arc<Seen>,
+    seen: Arc<LogStatus>,
 }
 
 /// What of the log is known without waiting for the bucket.
-struct Seen {
+struct LogStatus {
     /// The root as last seen.
     root: Mutex<Arc<Root>>,
     /// The last entry that the owner knows.
@@ -61,11 +61,11 @@ struct Seen {
     poisoned: AtomicBool,
 }
 
-struct Tail {
+struct RootState {
     /// The root as last seen, and its tag.
     root: Arc<Root>,
     tag: Tag,
-    seen: Arc<Seen>,
+    seen: Arc<LogStatus>,
     /// Whether it cannot be told if the root continues what the owner knows.
     unproven: bool,
     /// The last commit that this handle has written of in the witness, or has seen when it opened the log.
@@ -75,12 +75,12 @@ struct Tail {
     patience: Patience,
 }
 
-impl Tail {
+impl RootState {
     fn new(root: Root, tag: Tag, known: Seq, retry: u64) -> Self {
         let (root, turns, patience) = (Arc::new(root), Turns::default(), Patience::new(retry));
         let noted = root.seq;
         let (known, poisoned) = (AtomicU64::new(known.0), AtomicBool::new(false));
-        let seen = Arc::new(Seen { root: Mutex::new(root.clone()), known, poisoned });
+        let seen = Arc::new(LogStatus { root: Mutex::new(root.clone()), known, poisoned });
         Self { root, tag, seen, unproven: false, noted, turns, patience }
     }
 
@@ -109,7 +109,7 @@ impl Tail {
 
 impl ObjectLog {
     /// Reads the root if it is not the one last seen. `false` if it is. If it does not continue that one, nothing is done any more.
-    fn look(&self, tail: &mut Tail) -> Result<bool> {
+    fn look(&self, tail: &mut RootState) -> Result<bool> {
         let mut again = false;
         loop {
             let wrong = match read_root(&*self.storage, Some(&tail.tag)) {
@@ -147,7 +147,7 @@ impl ObjectLog {
     }
 
     /// Has the witness say of the newest commit that it was made. If that fails, it says less.
-    fn note(&self, tail: &mut Tail) {
+    fn note(&self, tail: &mut RootState) {
         let root = &tail.root;
         let replaces = |there: &[u8]| match decode_witness(there) {
             None => true,
@@ -163,7 +163,7 @@ impl ObjectLog {
 
     /// The entries that the owner does not know yet; they count as known from now on. If something that the root names is
     /// gone, the root is read again.
-    fn news(&self, tail: &mut Tail) -> Result<Option<News>> {
+    fn news(&self, tail: &mut RootState) -> Result<Option<News>> {
         if tail.root.seq < tail.known() {
             // The owner knows a later part of the log than was seen here.
             self.look(tail)?;
@@ -226,7 +226,7 @@ impl ObjectLog {
     /// or because there were too many requests: it was not done, and in the second case it is repeated after a pause. *No
     /// answer*: it may have been done, or may still be. The root shows which; as long as it is the one last seen, the same
     /// bytes are put again, because only one of all those puts can meet its condition.
-    fn replace(&self, tail: &mut Tail, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
+    fn replace(&self, tail: &mut RootState, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
         next.check()?;
         let mut doubtful = false;
         self.try_replace(tail, next, added, &mut doubtful).map_err(|e| match e.kind() {
@@ -238,7 +238,7 @@ impl ObjectLog {
 
     fn try_replace(
         &self,
-        tail: &mut Tail,
+        tail: &mut RootState,
         mut next: Root,
         added: Option<(Seq, EntryId)>,
         doubtful: &mut bool,
@@ -326,7 +326,7 @@ impl ObjectLog {
         }
     }
 
-    fn put(&self, tail: &Tail, bytes: &[Bytes]) -> Result<Tag> {
+    fn put(&self, tail: &RootState, bytes: &[Bytes]) -> Result<Tag> {
         if planted(Bug::PlainRootPut) {
             self.storage.put(names::ROOT, bytes, WriteMode::Replace)?;
             let there = self.storage.get_tagged(names::ROOT, None)?;
@@ -338,7 +338,7 @@ impl ObjectLog {
     }
 
     /// Pauses before the same request is repeated; `false` if it has been repeated for long enough.
-    fn wait(&self, tail: &mut Tail, throttled: bool) -> Result<bool> {
+    fn wait(&self, tail: &mut RootState, throttled: bool) -> Result<bool> {
         if planted(Bug::HastyRetries) {
             return Ok(tail.patience.spent_micros() == 0 && tail.patience.pause_at_most(&self.env, 2)?);
         }
@@ -352,7 +352,7 @@ impl ObjectLog {
     }
 
     /// The current commit has ended, one way or the other.
-    fn end_turn(&self, tail: &mut Tail, done: Option<Seq>) {
+    fn end_turn(&self, tail: &mut RootState, done: Option<Seq>) {
         let spent = std::mem::replace(&mut tail.patience, Patience::new(self.retry)).spent_micros();
         match done {
             Some(seq) => tail.turns.won(seq, self.env.clock.now(), spent),
@@ -361,7 +361,7 @@ impl ObjectLog {
     }
 
     /// Adds an entry after the last one known.
-    fn add(&self, tail: &mut Tail, entry: &Entry) -> Result<Appended> {
+    fn add(&self, tail: &mut RootState, entry: &Entry) -> Result<Appended> {
         if let Some(news) = self.news(tail)? {
             return Ok(Appended::Behind(news));
         }

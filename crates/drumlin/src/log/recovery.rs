@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::frame::{Body, Header, Record};
+use super::frame::{Body, Header, LogRecord};
 use super::mark::Mark;
 use super::{Base, Entry, frame};
 use crate::base::{Error, ErrorKind, Result, Seq};
@@ -133,14 +133,14 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Resu
         let next = segment.next();
         let start = offset;
         match frame::decode_record(&bytes, &segment.name, offset) {
-            Some((Record { seq, synced: mark, body: Body::Entry(entry) }, behind)) if seq == next => {
+            Some((LogRecord { seq, synced: mark, body: Body::Entry(entry) }, behind)) if seq == next => {
                 segment.entries.push(entry);
                 starts.push((seq, start));
                 synced = synced.max(mark);
                 segment.ended = false;
                 offset = behind;
             }
-            Some((Record { seq, synced: mark, body: Body::End }, behind)) if seq.next() == next => {
+            Some((LogRecord { seq, synced: mark, body: Body::End }, behind)) if seq.next() == next => {
                 synced = synced.max(mark);
                 segment.ended = true;
                 end_mark = start;

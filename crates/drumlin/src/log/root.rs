@@ -17,7 +17,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::frame::{Body, Header, Record};
+use super::frame::{Body, Header, LogRecord};
 use super::origin::{Origin, Point, RESTORE, other_store};
 use super::{Base, Entry, frame};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, checksum_at};
@@ -299,7 +299,7 @@ impl Root {
 /// Appends entries as records of the object `name`.
 fn encode_entries(entries: &[Entry], name: &str, out: &mut Vec<u8>) -> Result<()> {
     for entry in entries {
-        let record = Record { seq: entry.seq, synced: Seq(0), body: Body::Entry(entry.clone()) };
+        let record = LogRecord { seq: entry.seq, synced: Seq(0), body: Body::Entry(entry.clone()) };
         let bytes = frame::encode_record(&record, name, out.len() as u64)?;
         out.extend_from_slice(&bytes);
     }
@@ -310,7 +310,7 @@ fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<En
     let mut entries = Vec::new();
     while offset < bytes.len() {
         match frame::decode_record(bytes, name, offset) {
-            Some((Record { body: Body::Entry(entry), .. }, behind)) => {
+            Some((LogRecord { body: Body::Entry(entry), .. }, behind)) => {
                 entries.push(entry);
                 offset = behind;
             }

@@ -33,7 +33,7 @@ use crate::base::{Error, Result};
 pub(super) struct Ref(pub u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Leaf = 1,
     Node4 = 2,
     Node16 = 3,
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 impl Ref {
     pub const NONE: Ref = Ref(0);
 
-    pub fn new(addr: Addr, kind: Kind) -> Self {
+    pub fn new(addr: Addr, kind: NodeKind) -> Self {
         Ref(addr << 3 | kind as u32)
     }
 
@@ -54,13 +54,13 @@ impl Ref {
     }
 
     #[inline]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> NodeKind {
         match self.0 & 7 {
-            1 => Kind::Leaf,
-            2 => Kind::Node4,
-            3 => Kind::Node16,
-            4 => Kind::Node48,
-            _ => Kind::Node256,
+            1 => NodeKind::Leaf,
+            2 => NodeKind::Node4,
+            3 => NodeKind::Node16,
+            4 => NodeKind::Node48,
+            _ => NodeKind::Node256,
         }
     }
 
@@ -72,13 +72,13 @@ impl Ref {
 
 /// Where a reference is stored: the `at`th half word from `addr` on.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct RefSlot {
     addr: Addr,
     at: u32,
 }
 
 /// Where the reference to the root is stored.
-const ROOT: Slot = Slot { addr: 1, at: 0 };
+const ROOT: RefSlot = RefSlot { addr: 1, at: 0 };
 /// The first word that the index and its records may use.
 pub(super) const FIRST_FREE: u64 = 2;
 
@@ -94,34 +94,34 @@ const GROUP: usize = 32;
 /// Cache lines of a record to prefetch.
 const RECORD_LINES: usize = 3;
 
-impl Kind {
+impl NodeKind {
     fn words(self) -> u64 {
         match self {
-            Kind::Leaf => 0,
-            Kind::Node4 => 3,
-            Kind::Node16 => 11,
-            Kind::Node48 => 57,
-            Kind::Node256 => 129,
+            NodeKind::Leaf => 0,
+            NodeKind::Node4 => 3,
+            NodeKind::Node16 => 11,
+            NodeKind::Node48 => 57,
+            NodeKind::Node256 => 129,
         }
     }
 
     fn room(self) -> usize {
         match self {
-            Kind::Leaf => 0,
-            Kind::Node4 => 4,
-            Kind::Node16 => 16,
-            Kind::Node48 => 48,
-            Kind::Node256 => 256,
+            NodeKind::Leaf => 0,
+            NodeKind::Node4 => 4,
+            NodeKind::Node16 => 16,
+            NodeKind::Node48 => 48,
+            NodeKind::Node256 => 256,
         }
     }
 }
 
 /// A node, as a reader sees it: its words, and its first word as it was when read.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a, W> {
+pub(super) struct RadixNode<'a, W> {
     words: &'a [W],
     head: u64,
-    kind: Kind,
+    kind: NodeKind,
 }
 
 #[inline]
@@ -138,7 +138,7 @@ fn matches(bytes: u64, wanted: u8) -> u64 {
     differ.wrapping_sub(LOW) & !differ & (LOW << 7)
 }
 
-impl<'a, W: Word> Node<'a, W> {
+impl<'a, W: Word> RadixNode<'a, W> {
     #[inline]
     pub(super) fn new(arena: &'a Arena<W>, node: Ref) -> Self {
         let words = arena.from(node.addr());
@@ -166,7 +166,7 @@ impl<'a, W: Word> Node<'a, W> {
     #[inline]
     fn key_at(&self, at: usize) -> u8 {
         match self.kind {
-            Kind::Node4 => (self.head >> (32 + 8 * at)) as u8,
+            NodeKind::Node4 => (self.head >> (32 + 8 * at)) as u8,
             _ => (self.words[KEYS_16 as usize + at / 8].load(Relaxed) >> (8 * (at % 8))) as u8,
         }
     }
@@ -175,11 +175,11 @@ impl<'a, W: Word> Node<'a, W> {
     #[inline]
     fn place(&self, byte: u8) -> Option<usize> {
         match self.kind {
-            Kind::Node4 => {
+            NodeKind::Node4 => {
                 let children = self.children();
                 (0..4).find(|at| *at < children && self.key_at(*at) == byte)
             }
-            Kind::Node16 => {
+            NodeKind::Node16 => {
                 // The lowest match is a true one.
                 let children = self.children();
                 let low = matches(self.words[KEYS_16 as usize].load(Relaxed), byte);
@@ -192,7 +192,7 @@ impl<'a, W: Word> Node<'a, W> {
                 };
                 (at < children).then_some(at)
             }
-            Kind::Node48 => {
+            NodeKind::Node48 => {
                 let word = self.words[KEYS_48 as usize + usize::from(byte) / 8].load(Acquire);
                 usize::from((word >> (8 * (byte % 8))) as u8).checked_sub(1)
             }
@@ -200,11 +200,11 @@ impl<'a, W: Word> Node<'a, W> {
         }
     }
 
-    fn first_child(kind: Kind) -> u32 {
+    fn first_child(kind: NodeKind) -> u32 {
         match kind {
-            Kind::Node4 => CHILDREN_4,
-            Kind::Node16 => CHILDREN_16,
-            Kind::Node48 => CHILDREN_48,
+            NodeKind::Node4 => CHILDREN_4,
+            NodeKind::Node16 => CHILDREN_16,
+            NodeKind::Node48 => CHILDREN_48,
             _ => CHILDREN_256,
         }
     }
@@ -218,7 +218,7 @@ impl<'a, W: Word> Node<'a, W> {
     /// The child with the smallest byte at or above `from`, and that byte.
     pub(super) fn next_child(&self, from: u16) -> Option<(u8, Ref)> {
         match self.kind {
-            Kind::Node4 | Kind::Node16 => {
+            NodeKind::Node4 | NodeKind::Node16 => {
                 let keys = (0..self.children()).map(|at| (self.key_at(at), at));
                 let (key, at) = keys.filter(|(key, _)| u16::from(*key) >= from).min()?;
                 Some((key, self.child_at(Self::first_child(self.kind), at)))
@@ -237,7 +237,7 @@ fn begins_another() -> Error {
 
 /// Where a key is, or would be.
 pub(super) struct InsertPoint {
-    slot: Slot,
+    slot: RefSlot,
     node: Ref,
     /// At an inner node: the byte at which its keys diverge, and the key's own byte there, for which it has no child.
     missing: Option<(usize, u8)>,
@@ -248,17 +248,17 @@ pub(super) struct InsertPoint {
 }
 
 /// The index over the records of an arena.
-pub(super) struct Index<'a, W> {
+pub(super) struct RadixTree<'a, W> {
     pub arena: &'a Arena<W>,
 }
 
-impl<W> Clone for Index<'_, W> {
+impl<W> Clone for RadixTree<'_, W> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W> Copy for Index<'_, W> {}
+impl<W> Copy for RadixTree<'_, W> {}
 
 /// A key of a batch on its way down.
 #[derive(Clone, Copy)]
@@ -271,12 +271,12 @@ struct Descent {
     slot: Option<u32>,
 }
 
-impl<'a, W: Word> Index<'a, W> {
+impl<'a, W: Word> RadixTree<'a, W> {
     pub(super) fn root(&self) -> Ref {
         self.read(ROOT, Acquire)
     }
 
-    fn read(&self, slot: Slot, order: std::sync::atomic::Ordering) -> Ref {
+    fn read(&self, slot: RefSlot, order: std::sync::atomic::Ordering) -> Ref {
         half(self.arena.load(slot.addr + slot.at / 2, order), slot.at)
     }
 
@@ -291,8 +291,8 @@ impl<'a, W: Word> Index<'a, W> {
     #[inline]
     fn closest(&self, key: Key<'_>) -> Ref {
         let mut node = self.root();
-        while !node.is_none() && node.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, node);
+        while !node.is_none() && node.kind() != NodeKind::Leaf {
+            let inner = RadixNode::new(self.arena, node);
             let depth = inner.depth();
             node = inner.child(key.byte(depth));
             self.ask_for(node, key, depth + 1);
@@ -345,7 +345,7 @@ impl<'a, W: Word> Index<'a, W> {
     #[inline]
     fn step(&self, descent: &mut Descent, key: Key<'_>, found: impl FnOnce(Record<'a, W>)) -> bool {
         let node = descent.node;
-        if node.kind() == Kind::Leaf {
+        if node.kind() == NodeKind::Leaf {
             let record = Record::new(self.arena, node.addr());
             if record.has_key(key) {
                 found(record);
@@ -355,13 +355,13 @@ impl<'a, W: Word> Index<'a, W> {
         let child = match descent.slot.take() {
             Some(slot) => half(self.arena.load(node.addr() + slot / 2, Acquire), slot),
             None => {
-                let inner = Node::new(self.arena, node);
+                let inner = RadixNode::new(self.arena, node);
                 let depth = inner.depth();
                 let byte = key.byte(depth);
                 let guessed = std::mem::replace(&mut descent.expected, depth as u32 + 1) == depth as u32;
                 let slot = match node.kind() {
-                    Kind::Node256 if !guessed => Some(CHILDREN_256 * 2 + u32::from(byte)),
-                    Kind::Node48 => match inner.place(byte) {
+                    NodeKind::Node256 if !guessed => Some(CHILDREN_256 * 2 + u32::from(byte)),
+                    NodeKind::Node48 => match inner.place(byte) {
                         Some(at) => Some(CHILDREN_48 * 2 + at as u32),
                         None => return false,
                     },
@@ -389,11 +389,11 @@ impl<'a, W: Word> Index<'a, W> {
     fn ask_for(&self, node: Ref, key: Key<'_>, expected: usize) {
         let byte = || u32::from(key.byte(expected));
         let (lines, other) = match node.kind() {
-            Kind::Leaf => (RECORD_LINES, None),
-            Kind::Node4 => (1, None),
-            Kind::Node16 => (2, None),
-            Kind::Node48 => (1, Some(KEYS_48 + byte() / 8)),
-            Kind::Node256 => (1, Some(CHILDREN_256 + byte() / 2)),
+            NodeKind::Leaf => (RECORD_LINES, None),
+            NodeKind::Node4 => (1, None),
+            NodeKind::Node16 => (2, None),
+            NodeKind::Node48 => (1, Some(KEYS_48 + byte() / 8)),
+            NodeKind::Node256 => (1, Some(CHILDREN_256 + byte() / 2)),
         };
         self.arena.prefetch(node.addr(), lines);
         if let Some(other) = other {
@@ -409,8 +409,8 @@ impl<'a, W: Word> Index<'a, W> {
 
     /// Any leaf below a node.
     pub(super) fn any_leaf(&self, mut node: Ref) -> Ref {
-        while node.kind() != Kind::Leaf {
-            match Node::new(self.arena, node).next_child(0) {
+        while node.kind() != NodeKind::Leaf {
+            match RadixNode::new(self.arena, node).next_child(0) {
                 Some((_, child)) => node = child,
                 // A node has children before it is published.
                 None => unreachable!("a node without a child"),
@@ -425,12 +425,13 @@ impl<'a, W: Word> Index<'a, W> {
         if place.node.is_none() {
             return place;
         }
-        while place.node.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, place.node);
+        while place.node.kind() != NodeKind::Leaf {
+            let inner = RadixNode::new(self.arena, place.node);
             let byte = key.byte(inner.depth());
-            match inner.place(byte).map(|at| (at, inner.child_at(Node::<W>::first_child(inner.kind), at))) {
+            match inner.place(byte).map(|at| (at, inner.child_at(RadixNode::<W>::first_child(inner.kind), at))) {
                 Some((at, child)) if !child.is_none() => {
-                    place.slot = Slot { addr: place.node.addr() + Node::<W>::first_child(inner.kind), at: at as u32 };
+                    place.slot =
+                        RefSlot { addr: place.node.addr() + RadixNode::<W>::first_child(inner.kind), at: at as u32 };
                     place.node = child;
                 }
                 _ => {
@@ -454,7 +455,7 @@ impl<'a, W: Word> Index<'a, W> {
         place: InsertPoint,
         room: &mut impl FnMut(u64) -> Result<Addr>,
     ) -> Result<()> {
-        let leaf = Ref::new(leaf, Kind::Leaf);
+        let leaf = Ref::new(leaf, NodeKind::Leaf);
         let InsertPoint { mut slot, mut node, missing, parts_at, .. } = place;
         let Some(parts_at) = parts_at else {
             // The first key, or one that exists.
@@ -468,33 +469,33 @@ impl<'a, W: Word> Index<'a, W> {
         }
         // It diverges from the others further up: descend again, down to there.
         (slot, node) = (ROOT, self.root());
-        while node.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, node);
+        while node.kind() != NodeKind::Leaf {
+            let inner = RadixNode::new(self.arena, node);
             if inner.depth() > parts_at {
                 break;
             }
             let at = inner.place(key.byte(inner.depth())).expect("the way down is the same");
-            slot = Slot { addr: node.addr() + Node::<W>::first_child(inner.kind), at: at as u32 };
-            node = inner.child_at(Node::<W>::first_child(inner.kind), at);
+            slot = RefSlot { addr: node.addr() + RadixNode::<W>::first_child(inner.kind), at: at as u32 };
+            node = inner.child_at(RadixNode::<W>::first_child(inner.kind), at);
         }
         let other = Record::new(self.arena, self.any_leaf(node).addr());
         if parts_at >= key.len() || parts_at >= other.key_bytes() {
             return Err(begins_another());
         }
-        let addr = room(Kind::Node4.words())?;
+        let addr = room(NodeKind::Node4.words())?;
         let bytes = u64::from(key.byte(parts_at)) << 8 | u64::from(other.key_byte(parts_at));
         self.arena.store(addr + CHILDREN_4, u64::from(leaf.0) << 32 | u64::from(node.0), Relaxed);
         self.arena.store(addr, parts_at as u64 | 2 << 24 | bytes << 32, Relaxed);
-        self.publish(slot, Ref::new(addr, Kind::Node4));
+        self.publish(slot, Ref::new(addr, NodeKind::Node4));
         Ok(())
     }
 
     /// Publishes a reference, with all that was written before it.
-    fn publish(&self, slot: Slot, node: Ref) {
+    fn publish(&self, slot: RefSlot, node: Ref) {
         self.set(slot, node, Release);
     }
 
-    fn set(&self, slot: Slot, node: Ref, order: std::sync::atomic::Ordering) {
+    fn set(&self, slot: RefSlot, node: Ref, order: std::sync::atomic::Ordering) {
         let (addr, shift) = (slot.addr + slot.at / 2, 32 * (slot.at & 1));
         let word = self.arena.load(addr, Relaxed);
         self.arena.store(addr, word & !(0xffff_ffff << shift) | u64::from(node.0) << shift, order);
@@ -503,16 +504,16 @@ impl<'a, W: Word> Index<'a, W> {
     /// Adds a child to the node that `slot` refers to.
     fn add(
         &self,
-        slot: Slot,
+        slot: RefSlot,
         node: Ref,
         byte: u8,
         child: Ref,
         room: &mut impl FnMut(u64) -> Result<Addr>,
     ) -> Result<()> {
-        let inner = Node::new(self.arena, node);
+        let inner = RadixNode::new(self.arena, node);
         let children = match inner.kind {
-            Kind::Node48 => (inner.head >> 24) as usize & 0xff,
-            Kind::Node256 => 0,
+            NodeKind::Node48 => (inner.head >> 24) as usize & 0xff,
+            NodeKind::Node256 => 0,
             _ => inner.children(),
         };
         if children < inner.kind.room() {
@@ -521,9 +522,9 @@ impl<'a, W: Word> Index<'a, W> {
         }
         // A larger node with the same children replaces it.
         let kind = match inner.kind {
-            Kind::Node4 => Kind::Node16,
-            Kind::Node16 => Kind::Node48,
-            _ => Kind::Node256,
+            NodeKind::Node4 => NodeKind::Node16,
+            NodeKind::Node16 => NodeKind::Node48,
+            _ => NodeKind::Node256,
         };
         let larger = Ref::new(room(kind.words())?, kind);
         self.arena.store(larger.addr(), inner.depth() as u64, Relaxed);
@@ -541,22 +542,22 @@ impl<'a, W: Word> Index<'a, W> {
     /// Adds a child to a node that has room and `children` so far; the last store publishes it.
     fn add_to(&self, node: Ref, children: usize, byte: u8, child: Ref, order: std::sync::atomic::Ordering) {
         let (addr, kind) = (node.addr(), node.kind());
-        let slot = |at: usize| Slot { addr: addr + Node::<W>::first_child(kind), at: at as u32 };
+        let slot = |at: usize| RefSlot { addr: addr + RadixNode::<W>::first_child(kind), at: at as u32 };
         let head = self.arena.load(addr, Relaxed);
         match kind {
-            Kind::Node4 => {
+            NodeKind::Node4 => {
                 self.set(slot(children), child, order);
                 let key = u64::from(byte) << (32 + 8 * children);
                 self.arena.store(addr, (head | key) + (1 << 24), order);
             }
-            Kind::Node16 => {
+            NodeKind::Node16 => {
                 self.set(slot(children), child, order);
                 let at = addr + KEYS_16 + children as u32 / 8;
                 let keys = self.arena.load(at, Relaxed);
                 self.arena.store(at, keys | u64::from(byte) << (8 * (children % 8)), order);
                 self.arena.store(addr, head + (1 << 24), order);
             }
-            Kind::Node48 => {
+            NodeKind::Node48 => {
                 self.set(slot(children), child, order);
                 self.arena.store(addr, head + (1 << 24), Relaxed);
                 let at = addr + KEYS_48 + u32::from(byte) / 8;

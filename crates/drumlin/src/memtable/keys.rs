@@ -11,14 +11,14 @@ pub const KEY_BYTES_MAX: usize = 32 << 10;
 pub struct Keys {
     words: Vec<u64>,
     /// Where each lies; empty while all have `bytes` bytes.
-    spans: Vec<Span>,
+    spans: Vec<KeySpan>,
     /// How many bytes each has, while all have the same.
     bytes: u32,
     len: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct KeySpan {
     start: u32,
     bytes: u32,
 }
@@ -49,10 +49,10 @@ impl Keys {
             self.bytes = bytes;
         } else if self.spans.is_empty() && bytes != self.bytes {
             let (each, step) = (self.bytes, self.bytes.div_ceil(8));
-            self.spans.extend((0..self.len as u32).map(|at| Span { start: at * step, bytes: each }));
+            self.spans.extend((0..self.len as u32).map(|at| KeySpan { start: at * step, bytes: each }));
         }
         if !self.spans.is_empty() {
-            self.spans.push(Span { start: self.words.len() as u32, bytes });
+            self.spans.push(KeySpan { start: self.words.len() as u32, bytes });
         }
         self.len += 1;
     }
@@ -177,7 +177,7 @@ impl Keys {
 
     /// Bytes used in memory.
     pub fn memory_bytes(&self) -> u64 {
-        (self.words.len() * 8 + self.spans.len() * size_of::<Span>()) as u64
+        (self.words.len() * 8 + self.spans.len() * size_of::<KeySpan>()) as u64
     }
 }
 

@@ -1,12 +1,12 @@
 //! The leaves of the index in the order of their keys.
 
 use super::arena::Addr;
-use super::index::{Index, Kind, Node, Ref};
+use super::index::{NodeKind, RadixNode, RadixTree, Ref};
 use super::keys::Key;
 use super::raw::Word;
 use super::record::Record;
 
-impl<'a, W: Word> Index<'a, W> {
+impl<'a, W: Word> RadixTree<'a, W> {
     /// The leaves in ascending order of their keys, from the first at or above `from` on.
     pub fn leaves(&self, from: Option<Key<'_>>) -> Leaves<'a, W> {
         let mut leaves = Leaves { index: *self, stack: Vec::new(), top: Ref::NONE };
@@ -20,8 +20,8 @@ impl<'a, W: Word> Index<'a, W> {
         }
         // Where the key diverges from its would-be neighbours.
         let mut near = root;
-        while near.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, near);
+        while near.kind() != NodeKind::Leaf {
+            let inner = RadixNode::new(self.arena, near);
             match inner.child(key.byte(inner.depth())) {
                 child if child.is_none() => break,
                 child => near = child,
@@ -30,8 +30,8 @@ impl<'a, W: Word> Index<'a, W> {
         let near = Record::new(self.arena, self.any_leaf(near).addr());
         let parts_at = near.parts_at(key).unwrap_or(usize::MAX);
         let mut node = root;
-        while node.kind() != Kind::Leaf {
-            let inner = Node::new(self.arena, node);
+        while node.kind() != NodeKind::Leaf {
+            let inner = RadixNode::new(self.arena, node);
             if inner.depth() > parts_at {
                 break;
             }
@@ -52,7 +52,7 @@ impl<'a, W: Word> Index<'a, W> {
 
 /// Leaves in order. Those that the writer adds during the iteration may or may not be among them.
 pub(super) struct Leaves<'a, W> {
-    index: Index<'a, W>,
+    index: RadixTree<'a, W>,
     stack: Vec<(Ref, u16)>,
     top: Ref,
 }
@@ -69,13 +69,13 @@ impl<W: Word> Leaves<'_, W> {
         loop {
             if !self.top.is_none() {
                 let top = std::mem::replace(&mut self.top, Ref::NONE);
-                if top.kind() == Kind::Leaf {
+                if top.kind() == NodeKind::Leaf {
                     return Some(top.addr());
                 }
                 self.stack.push((top, 0));
             }
             let (node, from) = self.stack.last_mut()?;
-            match Node::new(self.index.arena, *node).next_child(*from) {
+            match RadixNode::new(self.index.arena, *node).next_child(*from) {
                 Some((byte, child)) => {
                     *from = u16::from(byte) + 1;
                     self.top = child;

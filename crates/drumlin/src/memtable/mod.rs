@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 use crate::base::{Error, Result, Seq};
 use arena::{Addr, Arena, WORDS_MAX};
-use index::{FIRST_FREE, Index};
+use index::{FIRST_FREE, RadixTree};
 pub use keys::{KEY_BYTES_MAX, Key, Keys};
 use leaves::Leaves;
 pub use raw::Word;
@@ -98,7 +98,7 @@ const SCAN_AHEAD: usize = 64;
 /// checker.
 pub struct Memtable<W: Word = AtomicU64> {
     arena: Arena<W>,
-    writer: Mutex<Writer>,
+    writer: Mutex<WriterState>,
     /// Distinct keys.
     keys: AtomicU64,
     /// Words in use.
@@ -106,7 +106,7 @@ pub struct Memtable<W: Word = AtomicU64> {
 }
 
 /// What only the writer needs.
-struct Writer {
+struct WriterState {
     /// The first word that is free.
     free: u64,
     last: Seq,
@@ -116,7 +116,7 @@ impl<W: Word> Default for Memtable<W> {
     fn default() -> Self {
         let arena = Arena::new();
         arena.reserve(0, FIRST_FREE);
-        let writer = Mutex::new(Writer { free: FIRST_FREE, last: Seq(0) });
+        let writer = Mutex::new(WriterState { free: FIRST_FREE, last: Seq(0) });
         Self { arena, writer, keys: AtomicU64::new(0), words: AtomicU64::new(FIRST_FREE) }
     }
 }
@@ -234,8 +234,8 @@ impl<W: Word> Memtable<W> {
         Ok(())
     }
 
-    fn index(&self) -> Index<'_, W> {
-        Index { arena: &self.arena }
+    fn index(&self) -> RadixTree<'_, W> {
+        RadixTree { arena: &self.arena }
     }
 }
 

@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TypeName};
-pub use decode::form::{Form, Kept, engine_type, native_type, without_views};
+pub use decode::form::{Form, PhysicalForm, engine_type, native_type, without_views};
 pub use decode::join::{interleave, join, join_batches};
 pub use decode::pick::decode_rows;
 pub use decode::select::{filter_batch, take_batch, take_rows};
@@ -43,12 +43,12 @@ pub use decode::types::plain_type;
 pub use decode::types::{changed, children, holds, places_of, text_bytes};
 pub use encode::bounds::measure;
 pub use encode::proof::{Proof, RowDigest};
-pub use encode::rewrite::{Source, decode_with_scheme, rewrite};
+pub use encode::rewrite::{SegmentSource, decode_with_scheme, rewrite};
 pub use encode::scheme::{Compression, Scheme};
 pub use encode::stats::{ColumnStats, STAT_BYTES_MAX, Stat, compare_floats};
 pub use forms::compact::{DictionaryUse, compact, dictionary_values};
 pub use forms::ipc::read_stream;
-use forms::tag::Tag;
+use forms::tag::FormTag;
 use forms::wire::{Reader, Writer, decoded_max};
 
 /// An encoded column.
@@ -59,7 +59,7 @@ pub struct Segment {
     /// What is known of the column without decoding it.
     pub stats: ColumnStats,
     /// How strings are stored, so that a reader can choose one Arrow type for many segments.
-    pub kept: Kept,
+    pub kept: PhysicalForm,
 }
 
 /// Encodes a column. Linear in its values; on one thread about 10 ns per number, 100 ns per long string.
@@ -87,11 +87,11 @@ pub fn encode_like(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Res
 fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<(Segment, Scheme)> {
     let array = &spoiled(array);
     let mut out = Writer::like(like);
-    let mut kept = Kept::Values;
+    let mut kept = PhysicalForm::Values;
     let text = types::plain_type(data_type).is_some();
     let stats = if text && array.null_count() == array.len() {
         // In whatever form it is given: a dictionary may have values that no row has, or none at all.
-        out.u8(Tag::Null as u8);
+        out.u8(FormTag::Null as u8);
         measure(array)
     } else if text {
         let keyed = array.as_any_dictionary_opt().is_some();
@@ -104,9 +104,9 @@ fn encode_once(array: &ArrayRef, data_type: &DataType, like: &Scheme) -> Result<
             measured = distinct.is_none().then(|| measure(&expanded));
         }
         kept = match distinct.as_ref().map(|distinct| distinct.len()) {
-            None => Kept::Values,
-            Some(..=0x100) => Kept::Dictionary8,
-            Some(_) => Kept::Dictionary16,
+            None => PhysicalForm::Values,
+            Some(..=0x100) => PhysicalForm::Dictionary8,
+            Some(_) => PhysicalForm::Dictionary16,
         };
         let measured = measured.or_else(|| distinct.as_ref().map(measure)).unwrap_or_default();
         ColumnStats { nulls: array.null_count() as u64, ..measured }
@@ -189,7 +189,7 @@ fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
         return dictionary::write(out, array, write_column);
     }
     if array.is_empty() || data_type.is_null() || array.null_count() == array.len() {
-        out.u8(Tag::Null as u8);
+        out.u8(FormTag::Null as u8);
     } else if let DataType::Decimal128(..) | DataType::Decimal256(..) = data_type {
         fixed::write_decimal(out, array);
     } else if let Some(ptype) = words::machine_type(data_type) {
@@ -208,18 +208,20 @@ fn write_column(out: &mut Writer, array: &ArrayRef) -> Result<()> {
 
 fn read_column(input: &mut Reader, rows: usize, data_type: &DataType, form: Form) -> Result<ArrayRef> {
     let byte = input.peek()?;
-    input
-        .claim(rows, if Tag::of(byte)? == Tag::Null { types::width(data_type) } else { types::own_width(data_type) })?;
-    match (Tag::of(byte)?, data_type) {
-        (Tag::Null, _) => {
+    input.claim(
+        rows,
+        if FormTag::of(byte)? == FormTag::Null { types::width(data_type) } else { types::own_width(data_type) },
+    )?;
+    match (FormTag::of(byte)?, data_type) {
+        (FormTag::Null, _) => {
             input.u8()?;
             return Ok(if rows == 0 { new_empty_array(data_type) } else { new_null_array(data_type, rows) });
         }
-        (Tag::Ipc, _) => {
+        (FormTag::Ipc, _) => {
             input.u8()?;
             return ipc::read(input, rows, data_type);
         }
-        (Tag::Dictionary, DataType::Dictionary(key, value)) => {
+        (FormTag::Dictionary, DataType::Dictionary(key, value)) => {
             input.u8()?;
             let count = dictionary::read_count(input)?;
             return dictionary::read_parts(input, rows, count, key, value, read_column);

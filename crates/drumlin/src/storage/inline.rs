@@ -26,7 +26,7 @@ use crate::base::{Error, Result, Seq, Timestamp};
 #[derive(Debug)]
 pub struct InlineStorage {
     storage: Arc<dyn Storage>,
-    objects: RwLock<BTreeMap<String, Held>>,
+    objects: RwLock<BTreeMap<String, InlineObject>>,
     /// The newest state.
     newest: AtomicU64,
     /// What the newest state does not need any more.
@@ -35,7 +35,7 @@ pub struct InlineStorage {
 }
 
 #[derive(Debug)]
-struct Held {
+struct InlineObject {
     bytes: Bytes,
     /// The newest state when it came: this one, and older ones, do not know it.
     after: Seq,
@@ -58,7 +58,7 @@ impl InlineStorage {
     /// Keeps an object in memory until it is deleted or released.
     pub fn hold(&self, name: &str, bytes: Bytes) {
         let after = Seq(self.newest.load(Ordering::SeqCst));
-        self.objects.write().entry(name.to_owned()).or_insert_with(|| Held { bytes, after });
+        self.objects.write().entry(name.to_owned()).or_insert_with(|| InlineObject { bytes, after });
     }
 
     /// Fails if it was sealed.

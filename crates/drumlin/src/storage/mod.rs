@@ -24,7 +24,7 @@ pub use inline::InlineStorage;
 pub use lock::{held_descriptors, leave_to_parent};
 pub use metered::MeteredStorage;
 pub use os::OsDisk;
-pub use sim::{Counters, DiskFault, Moment, SimDisk};
+pub use sim::{Counters, CrashPoint, DiskFault, SimDisk};
 pub use sim_bucket::{BucketFault, BucketOp, Requests, SimBucket};
 
 use std::ops::Range;

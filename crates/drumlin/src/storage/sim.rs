@@ -13,8 +13,8 @@ mod image;
 use std::sync::Arc;
 
 use file::SimFile;
-use image::{Change, File, Folder, Image, Kind, Node, crashed, last, missing, set, tear};
-pub use image::{Counters, DiskFault, Moment};
+use image::{ChangeKind, File, FileChange, Folder, Image, Inode, crashed, last, missing, set, tear};
+pub use image::{Counters, CrashPoint, DiskFault};
 use parking_lot::Mutex;
 
 use super::disk::{Access, Disk, DiskEntry, DiskFile, FileIdentity, Guard, Rename, folder_of};
@@ -96,9 +96,9 @@ impl SimDisk {
             let mut content = file.durable.clone();
             for change in &file.pending {
                 match change {
-                    Change::Write(offset, bytes) => tear(&mut content, *offset, bytes, &mut rng),
-                    Change::Resize(bytes) if rng.bool() => content.resize(*bytes as usize, 0),
-                    Change::Resize(_) => {}
+                    FileChange::Write(offset, bytes) => tear(&mut content, *offset, bytes, &mut rng),
+                    FileChange::Resize(bytes) if rng.bool() => content.resize(*bytes as usize, 0),
+                    FileChange::Resize(_) => {}
                 }
             }
             new.files.insert(*id, File { durable: content.clone(), content, ..File::default() });
@@ -106,7 +106,7 @@ impl SimDisk {
         // A folder whose removal was not durable reappears, empty.
         let back = |(parent, folder): (&String, &Folder)| {
             let join = |name: &String| if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
-            let folders = folder.names.iter().filter(|(_, node)| **node == Node::Folder);
+            let folders = folder.names.iter().filter(|(_, node)| **node == Inode::Folder);
             folders.map(|(name, _)| join(name)).collect::<Vec<_>>()
         };
         let back: Vec<String> = new.folders.iter().flat_map(back).collect();
@@ -117,7 +117,7 @@ impl SimDisk {
         let lives = |name: &String| {
             name.is_empty() || {
                 let (parent, last) = name.rsplit_once('/').unwrap_or(("", name));
-                new.folders.get(parent).is_some_and(|f| f.names.get(last) == Some(&Node::Folder))
+                new.folders.get(parent).is_some_and(|f| f.names.get(last) == Some(&Inode::Folder))
             }
         };
         let dead: Vec<String> = new.folders.keys().filter(|name| !lives(name)).cloned().collect();
@@ -142,7 +142,7 @@ impl SimDisk {
         let mut all = Vec::new();
         for (folder, entries) in &image.folders {
             for (name, node) in &entries.names {
-                if let Node::File(id) = node {
+                if let Inode::File(id) = node {
                     let name = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
                     all.push((name, image.files[id].content.clone()));
                 }
@@ -193,14 +193,14 @@ impl Drop for SimLock {
 
 impl Disk for SimDisk {
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let file = Image::change(&self.image, name, Kind::Create, |image, _| {
+        let file = Image::change(&self.image, name, ChangeKind::Create, |image, _| {
             if image.find(name).is_ok() {
                 return Err(Error::already_exists(format!("could not create {name}: it exists")));
             }
             let id = image.next_file;
             image.next_file += 1;
             image.files.insert(id, File::default());
-            image.rewrite(folder_of(name), vec![(last(name), Some(Node::File(id)))])?;
+            image.rewrite(folder_of(name), vec![(last(name), Some(Inode::File(id)))])?;
             Ok(SimFile::new(&self.image, image, id, name))
         })?;
         Ok(Box::new(file))
@@ -217,7 +217,7 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &str, to: &str, mode: Rename) -> Result<()> {
         assert_eq!(folder_of(from), folder_of(to), "objects are renamed within their folder only");
-        Image::change(&self.image, to, Kind::Other, |image, torn| {
+        Image::change(&self.image, to, ChangeKind::Other, |image, torn| {
             let id = image.find(from)?;
             if mode == Rename::Keep && image.find(to).is_ok() {
                 return Err(Error::already_exists(format!("could not rename to {to}: it exists")));
@@ -225,7 +225,7 @@ impl Disk for SimDisk {
             if torn {
                 return Ok(());
             }
-            image.rewrite(folder_of(to), vec![(last(from), None), (last(to), Some(Node::File(id)))])
+            image.rewrite(folder_of(to), vec![(last(from), None), (last(to), Some(Inode::File(id)))])
         })
     }
 
@@ -234,7 +234,7 @@ impl Disk for SimDisk {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        Image::change(&self.image, name, Kind::Other, |image, _| {
+        Image::change(&self.image, name, ChangeKind::Other, |image, _| {
             image.find(name)?;
             image.rewrite(folder_of(name), vec![(last(name), None)])
         })
@@ -244,15 +244,15 @@ impl Disk for SimDisk {
         if name.is_empty() || self.image.lock().folders.contains_key(name) {
             return Ok(());
         }
-        Image::change(&self.image, name, Kind::Create, |image, _| {
-            image.rewrite(folder_of(name), vec![(last(name), Some(Node::Folder))])?;
+        Image::change(&self.image, name, ChangeKind::Create, |image, _| {
+            image.rewrite(folder_of(name), vec![(last(name), Some(Inode::Folder))])?;
             image.folders.entry(name.to_owned()).or_default();
             Ok(())
         })
     }
 
     fn remove_dir(&self, name: &str) -> Result<()> {
-        Image::change(&self.image, name, Kind::Other, |image, _| {
+        Image::change(&self.image, name, ChangeKind::Other, |image, _| {
             let folder = image.folders.get(name).ok_or_else(|| missing(name))?;
             if !folder.names.is_empty() {
                 return Err(Error::unavailable(format!("could not remove {name}: it is not empty")));
@@ -269,17 +269,17 @@ impl Disk for SimDisk {
             return Err(crashed());
         }
         let entries = image.folders.get(folder).ok_or_else(|| missing(folder))?;
-        let entry = |(name, node): (&String, &Node)| match node {
-            Node::File(id) => {
+        let entry = |(name, node): (&String, &Inode)| match node {
+            Inode::File(id) => {
                 DiskEntry { name: name.clone(), bytes: image.files[id].content.len() as u64, folder: false }
             }
-            Node::Folder => DiskEntry { name: name.clone(), bytes: 0, folder: true },
+            Inode::Folder => DiskEntry { name: name.clone(), bytes: 0, folder: true },
         };
         Ok(entries.names.iter().map(entry).collect())
     }
 
     fn sync_dir(&self, folder: &str) -> Result<()> {
-        Image::change(&self.image, folder, Kind::Other, |image, torn| {
+        Image::change(&self.image, folder, ChangeKind::Other, |image, torn| {
             image.counters.folder_syncs += 1;
             if torn {
                 return Ok(());

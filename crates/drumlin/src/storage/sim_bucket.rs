@@ -69,7 +69,7 @@ pub struct Requests {
 pub type Faults = Box<dyn FnMut(BucketOp, &str) -> Option<BucketFault> + Send>;
 
 #[derive(Default)]
-struct Image {
+struct BucketImage {
     objects: BTreeMap<String, (Bytes, u64)>,
     next_tag: u64,
     requests: Requests,
@@ -80,7 +80,7 @@ struct Image {
     late: Vec<(u64, String, Bytes, Option<Option<u64>>)>,
 }
 
-impl Image {
+impl BucketImage {
     /// Writes an object if its tag meets the condition, if there is one.
     fn write(&mut self, name: &str, bytes: Bytes, condition: Option<Option<u64>>) -> Option<u64> {
         if condition.is_some_and(|condition| condition != self.objects.get(name).map(|(_, tag)| *tag)) {
@@ -106,7 +106,7 @@ impl Image {
 /// One process's access to a simulated bucket. Clones are of the same process.
 #[derive(Clone)]
 pub struct SimBucket {
-    image: Arc<Mutex<Image>>,
+    image: Arc<Mutex<BucketImage>>,
     faults: Arc<Mutex<Option<Faults>>>,
     dead: Arc<Mutex<bool>>,
     /// The condition of a put is ignored.

@@ -15,7 +15,7 @@ use crate::storage::{Guard, InlineStorage, Storage};
 /// An open store. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreParts>,
     /// Shared by the clones that users hold. The store's own threads have none: they keep nothing open, and do not get the
     /// errors of automatic checkpoints.
     handle: Option<Arc<Handle>>,
@@ -24,7 +24,7 @@ pub struct Store {
 }
 
 /// The parts.
-pub(super) struct Inner {
+pub(super) struct StoreParts {
     setting: Arc<Setting>,
     commits: Arc<Commits>,
     reader: Arc<BlockReader>,
@@ -47,7 +47,7 @@ pub(super) struct Contents {
 
 /// A user's hold on a store, shared by clones.
 struct Handle {
-    inner: Arc<Inner>,
+    inner: Arc<StoreParts>,
     closed: AtomicBool,
 }
 
@@ -75,11 +75,11 @@ impl Store {
         let log = Box::new(SealingLog::new(log, storage.clone()));
         let setting = Arc::new(Setting::new(uri, options, env, storage, Tenure { shared, lent }));
         let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
-        let inner = Arc::new_cyclic(|inner: &Weak<Inner>| {
+        let inner = Arc::new_cyclic(|inner: &Weak<StoreParts>| {
             let inner = inner.clone();
             let committed = move || Store::upgrade(&inner).iter().for_each(committed);
             let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
-            Inner { setting, commits, reader, upkeep, triggers, watched, handles }
+            StoreParts { setting, commits, reader, upkeep, triggers, watched, handles }
         });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
@@ -91,12 +91,12 @@ impl Store {
     }
 
     /// For threads that must not keep the store.
-    pub(super) fn downgrade(&self) -> Weak<Inner> {
+    pub(super) fn downgrade(&self) -> Weak<StoreParts> {
         Arc::downgrade(&self.inner)
     }
 
     /// The store, for one of its threads, as long as it is there.
-    pub(super) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+    pub(super) fn upgrade(inner: &Weak<StoreParts>) -> Option<Self> {
         inner.upgrade().map(|inner| Self { inner, handle: None, message: None })
     }
 
@@ -230,7 +230,7 @@ impl Store {
     }
 }
 
-impl Inner {
+impl StoreParts {
     fn close(&self) -> Result<()> {
         if !self.setting.close() {
             return Ok(());
@@ -257,7 +257,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for StoreParts {
     fn drop(&mut self) {
         // If this fails, the next open recovers.
         let _ = self.close();
@@ -266,7 +266,7 @@ impl Drop for Inner {
 
 impl Handle {
     /// The hold of a handle that was counted.
-    fn new(inner: Arc<Inner>) -> Self {
+    fn new(inner: Arc<StoreParts>) -> Self {
         Self { inner, closed: AtomicBool::new(false) }
     }
 

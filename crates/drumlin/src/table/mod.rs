@@ -1,7 +1,8 @@
 //! Tables: row groups that are visible over intervals of versions; reading, writing and rewriting them. Never commits.
 //!
-//! [`Table`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal of
-//! versions, without I/O. Operations with I/O (scan, encode, rewrite) read a `Table` and return what a commit needs.
+//! [`TableState`] is a value: a commit makes a new one from the old by a [`TableChange`], a [`Rewrite`] or the removal
+//! of versions, without I/O. Operations with I/O (scan, encode, rewrite) read a `TableState` and return what a commit
+//! needs.
 //!
 //! What explains which subject: versions as intervals *row_group.rs*; what a reader sees *view.rs* and, with rows in
 //! memory, *part.rs*; reading *scan.rs*; vacuum *plan.rs* and *rewrite.rs*; sort order *order.rs*; updates *patch.rs*;
@@ -36,7 +37,7 @@ pub use order::plan::{OrderPlan, PlannedSlot, overlaps, plan_order};
 pub use order::reorder::{Classes, MergedGroups, Reorder, Slot, remap_merged};
 pub use order::sort_columns::{TableSpec, check_sort, sorted_schema};
 pub use read::diff::difference;
-pub use read::matching::{Found, Matches, matching_rows};
+pub use read::matching::{FoundRows, Matches, matching_rows};
 pub use read::prefetch::Ahead;
 pub use read::range::KeyRange;
 pub use schema::arrays::find as find_column;
@@ -52,8 +53,8 @@ pub use state::change::{
     Kill, NewGroup, Rewrite, RewrittenGroup, TableChange, VersionKind, VersionRecord, check_new_group,
 };
 pub use state::erase::{DictionaryRest, DictionaryValues, FilterOfVersions, ShrunkGroup, TextsOfColumns};
-pub use state::instants::{History, Instants, Since, Written};
-pub use state::lineage::{Lineage, Origin};
+pub use state::instants::{History, Instants, Since, WriteTimes};
+pub use state::lineage::{CopyOrigin, Lineage};
 pub use state::stories::Past;
 pub use vacuum::plan::{LeftAlone, Plan, PlanOptions, Reason, Window, plan};
 pub use vacuum::rewrite::{Remapped, remap, rewrite};
@@ -75,5 +76,5 @@ pub use read::split::TableSplit;
 pub use read::view::{Renew, View, ViewPoint};
 pub use schema::stored::StoredSchema;
 pub use state::story::{Note, Story, Turnover};
-pub use state::table::{PinnedVersion, Retained, Table};
+pub use state::table::{PinnedVersion, Retained, TableState};
 pub use state::update::TableUpdate;

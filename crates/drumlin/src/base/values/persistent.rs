@@ -30,9 +30,9 @@ pub mod ordered_map {
         V: Clone + Deserialize<'de>,
         D: Deserializer<'de>,
     {
-        struct Items<K, V>(PhantomData<(K, V)>);
+        struct MapVisitor<K, V>(PhantomData<(K, V)>);
 
-        impl<'de, K, V> Visitor<'de> for Items<K, V>
+        impl<'de, K, V> Visitor<'de> for MapVisitor<K, V>
         where
             K: Ord + Clone + Deserialize<'de>,
             V: Clone + Deserialize<'de>,
@@ -52,7 +52,7 @@ pub mod ordered_map {
             }
         }
 
-        deserializer.deserialize_map(Items(PhantomData))
+        deserializer.deserialize_map(MapVisitor(PhantomData))
     }
 }
 
@@ -77,9 +77,9 @@ pub mod vector {
         T: Clone + Deserialize<'de>,
         D: Deserializer<'de>,
     {
-        struct Items<T>(PhantomData<T>);
+        struct VectorVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Clone + Deserialize<'de>> Visitor<'de> for Items<T> {
+        impl<'de, T: Clone + Deserialize<'de>> Visitor<'de> for VectorVisitor<T> {
             type Value = Vector<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,6 +95,6 @@ pub mod vector {
             }
         }
 
-        deserializer.deserialize_seq(Items(PhantomData))
+        deserializer.deserialize_seq(VectorVisitor(PhantomData))
     }
 }

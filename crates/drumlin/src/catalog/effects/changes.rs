@@ -1,6 +1,6 @@
 //! Results of operations on nodes: what each node was and became, and why.
 
-use crate::catalog::{Cause, NodeEffect, NodeEffects, NodeInfo, Tree};
+use crate::catalog::{Cause, NodeEffect, NodeEffects, NodeInfo, NodeTree};
 
 /// What an operation did to one node, and the changes that followed from it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,8 +16,8 @@ pub struct Change {
 /// What an operation did to many nodes, in order. Keeps the trees before and after it alive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    pub(in crate::catalog) before: Tree,
-    pub(in crate::catalog) after: Tree,
+    pub(in crate::catalog) before: NodeTree,
+    pub(in crate::catalog) after: NodeTree,
     pub(in crate::catalog) effects: NodeEffects,
 }
 

@@ -5,15 +5,15 @@
 //! the effects that were asked for are done again on the newest state, once the footprint has been checked, and what
 //! follows from them (cascades) is found again.
 
-use super::node_effects::Mark;
+use super::node_effects::Savepoint;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
 use crate::catalog::tree::nodes::refuse_tables;
 use crate::catalog::tree::walk::each_below;
 use crate::catalog::tree::watches::broken;
 use crate::catalog::{
-    Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, Path, Pattern, Payload,
-    State, TransactionRecord, Tree, carry_over, check_path,
+    Cause, Change, Changes, Condition, Effect, Keep, Node, NodeEffect, NodeEffects, NodeReader, NodeTree, Path,
+    Pattern, Payload, State, TransactionRecord, carry_over, check_path,
 };
 
 /// Whether the node of a put may exist.
@@ -60,7 +60,7 @@ pub struct Draft {
 pub struct DraftMark {
     state: State,
     effects: usize,
-    nodes: Option<Mark>,
+    nodes: Option<Savepoint>,
 }
 
 impl Draft {
@@ -408,7 +408,7 @@ impl Draft {
     }
 
     /// Changes many nodes; `change` gets the tree as it was, and a list to record what it did.
-    fn many(&mut self, change: impl FnOnce(&mut Self, &Tree, &mut NodeEffects) -> Result<()>) -> Result<Changes> {
+    fn many(&mut self, change: impl FnOnce(&mut Self, &NodeTree, &mut NodeEffects) -> Result<()>) -> Result<Changes> {
         self.atomically(|draft| {
             let (before, mut effects) = (draft.state.tree.clone(), NodeEffects::default());
             change(draft, &before, &mut effects)?;
@@ -468,7 +468,7 @@ impl Draft {
     }
 
     /// The current tree, if changing it may delete other nodes along.
-    fn watched_tree(&self) -> Option<Tree> {
+    fn watched_tree(&self) -> Option<NodeTree> {
         (!self.state.watches.is_empty()).then(|| self.state.tree.clone())
     }
 
@@ -479,7 +479,7 @@ impl Draft {
         path: &str,
         own: bool,
         gone: Vec<Path>,
-        before: Tree,
+        before: NodeTree,
         mut told: NodeEffects,
         change: &mut Change,
     ) -> Result<()> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, Result, Seq, TableId};
 use crate::catalog::{
-    Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, Path, Payload, State, TransactionRecord, Tree,
+    Action, Cause, Effect, Keep, NodeEffect, NodeEffects, NodeInfo, NodeTree, Path, Payload, State, TransactionRecord,
 };
 use crate::table::VersionKind;
 
@@ -158,7 +158,7 @@ pub fn events(
 }
 
 /// Moves a table, from `left` to `path`; returns what happened.
-fn moved(tree: &mut Tree, table: TableId, left: Option<&Path>, path: &Path, seq: Seq) -> Vec<Event> {
+fn moved(tree: &mut NodeTree, table: TableId, left: Option<&Path>, path: &Path, seq: Seq) -> Vec<Event> {
     let event = |path: &Path, action| Event::Table(TableEvent { path: path.to_string(), table, action });
     left.iter().for_each(|left| set_table(tree, left, seq, None));
     set_table(tree, path, seq, Some(table));
@@ -166,14 +166,19 @@ fn moved(tree: &mut Tree, table: TableId, left: Option<&Path>, path: &Path, seq:
     away.into_iter().chain([event(path, TableAction::Move)]).collect()
 }
 
-fn set_table(tree: &mut Tree, path: &Path, seq: Seq, table: Option<TableId>) {
+fn set_table(tree: &mut NodeTree, path: &Path, seq: Seq, table: Option<TableId>) {
     tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = table));
 }
 
 /// Applies the effects to `tree` and reports each. Returns whether to continue.
-fn node_events(tree: &mut Tree, nodes: &NodeEffects, seq: Seq, found: &mut dyn FnMut(Event) -> bool) -> Result<bool> {
+fn node_events(
+    tree: &mut NodeTree,
+    nodes: &NodeEffects,
+    seq: Seq,
+    found: &mut dyn FnMut(Event) -> bool,
+) -> Result<bool> {
     // The tree before the last delete, for the nodes deleted along with it.
-    let mut was = Tree::default();
+    let mut was = NodeTree::default();
     let mut reader = nodes.reader();
     while let Some((path, effect)) = reader.advance()? {
         let (action, before, cause) = match effect {

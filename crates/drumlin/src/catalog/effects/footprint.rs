@@ -15,7 +15,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId};
 use crate::catalog::{Effect, NodeEffect, Path, Pattern, State};
 use crate::memtable::Keys;
-use crate::table::Table;
+use crate::table::TableState;
 
 /// One thing a transaction has read.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,7 +175,7 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
 /// the place of a row is unknown; a row group of `base` that is updated and gone is one when it is applied.
 pub fn carry_over(effects: &mut [Effect], base: &State, now: &State) -> Result<()> {
     // A table created by the effects is unchanged.
-    let tables = |id: TableId| -> Result<Option<(Arc<Table>, Arc<Table>)>> {
+    let tables = |id: TableId| -> Result<Option<(Arc<TableState>, Arc<TableState>)>> {
         Ok(base.table(id)?.zip(now.table(id)?).filter(|(then, now)| !Arc::ptr_eq(then, now)))
     };
     for effect in effects {

@@ -74,7 +74,7 @@ pub struct NodeEffects {
 }
 
 /// A position in a list, to rewind to.
-pub(in crate::catalog) struct Mark {
+pub(in crate::catalog) struct Savepoint {
     bytes: usize,
     len: usize,
     last: String,
@@ -142,12 +142,12 @@ impl NodeEffects {
     }
 
     /// The current end of the list.
-    pub(in crate::catalog) fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), len: self.len, last: self.last.clone() }
+    pub(in crate::catalog) fn mark(&self) -> Savepoint {
+        Savepoint { bytes: self.bytes.len(), len: self.len, last: self.last.clone() }
     }
 
     /// Removes what was added since.
-    pub(in crate::catalog) fn rewind(&mut self, mark: Mark) {
+    pub(in crate::catalog) fn rewind(&mut self, mark: Savepoint) {
         self.bytes.truncate(mark.bytes);
         self.len = mark.len;
         self.last = mark.last;

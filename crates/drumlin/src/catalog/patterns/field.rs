@@ -93,19 +93,19 @@ impl<'de> Deserialize<'de> for Field {
 
 /// A number by its exact value: the nearest float, and how far the number is from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::catalog) struct Number {
+pub(in crate::catalog) struct ExactNumber {
     /// The float's bits, changed so that they have the same order.
     near: u64,
     off: i16,
 }
 
-impl Ord for Number {
+impl Ord for ExactNumber {
     fn cmp(&self, other: &Self) -> Ordering {
         self.near.cmp(&other.near).then(self.off.cmp(&other.off))
     }
 }
 
-impl PartialOrd for Number {
+impl PartialOrd for ExactNumber {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -114,7 +114,7 @@ impl PartialOrd for Number {
 const SIGN: u64 = 1 << 63;
 
 /// The value as a number, if it is one.
-pub(in crate::catalog) fn number(value: Value<'_>) -> Option<Number> {
+pub(in crate::catalog) fn number(value: Value<'_>) -> Option<ExactNumber> {
     let (near, exact) = match value {
         Value::Int(value) => (value as f64, Some(i128::from(value))),
         Value::UInt(value) => (value as f64, Some(i128::from(value))),
@@ -125,10 +125,10 @@ pub(in crate::catalog) fn number(value: Value<'_>) -> Option<Number> {
     // Integers of 64 bits are less than 2^11 from the nearest float.
     let off = exact.map_or(0, |exact| (exact - near as i128) as i16);
     let bits = near.to_bits();
-    Some(Number { near: if bits & SIGN == 0 { bits | SIGN } else { !bits }, off })
+    Some(ExactNumber { near: if bits & SIGN == 0 { bits | SIGN } else { !bits }, off })
 }
 
-fn value_of(Number { near, off }: Number) -> Value<'static> {
+fn value_of(ExactNumber { near, off }: ExactNumber) -> Value<'static> {
     let bits = if near & SIGN == 0 { !near } else { near & !SIGN };
     let near = f64::from_bits(bits);
     if near.fract() != 0.0 || near.abs() > 2_f64.powi(64) {
@@ -167,7 +167,7 @@ impl KeyWriter {
             Content::Json(Value::Bool(true)) => self.bytes.push(tag::TRUE),
             Content::Json(Value::Text(text)) => self.push_bytes(tag::TEXT, text.as_bytes()),
             Content::Json(value) => match number(value) {
-                Some(Number { near, off }) => {
+                Some(ExactNumber { near, off }) => {
                     self.bytes.push(tag::NUMBER);
                     self.bytes.extend_from_slice(&near.to_be_bytes());
                     self.bytes.extend_from_slice(&(off as u16 ^ 0x8000).to_be_bytes());
@@ -219,7 +219,7 @@ pub(in crate::catalog) fn read_key(key: &Small) -> Vec<Payload> {
                 bytes = rest;
                 let near = u64::from_be_bytes(number[..8].try_into().expect("8 bytes"));
                 let off = u16::from_be_bytes(number[8..].try_into().expect("2 bytes")) ^ 0x8000;
-                value_of(Number { near, off: off as i16 }).to_payload()
+                value_of(ExactNumber { near, off: off as i16 }).to_payload()
             }
             tag => {
                 let content = read_bytes(&mut bytes);

@@ -40,7 +40,7 @@ pub struct Pattern {
 const PARTS_MAX: usize = 127;
 
 /// Positions in the parts of a pattern: bit `n` says that the rest of a path must match `parts[n..]`.
-pub(in crate::catalog) type Positions = u128;
+pub(in crate::catalog) type PartPositions = u128;
 
 impl Pattern {
     /// Parses `text`.
@@ -219,7 +219,7 @@ impl Pattern {
     }
 
     /// The positions after `path`.
-    fn walk(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> Positions {
+    fn walk(&self, path: &str, holds: impl Fn(&str, &Condition) -> bool) -> PartPositions {
         let mut positions = self.start();
         let mut end = 0;
         for name in path.split('/') {
@@ -240,17 +240,17 @@ impl Pattern {
     }
 
     /// The positions before the first name.
-    pub(in crate::catalog) fn start(&self) -> Positions {
+    pub(in crate::catalog) fn start(&self) -> PartPositions {
         self.close(1)
     }
 
     /// The positions after a name; `holds` says whether a condition holds for its node.
     pub(in crate::catalog) fn step(
         &self,
-        positions: Positions,
+        positions: PartPositions,
         name: &str,
         holds: impl Fn(&Condition) -> bool,
-    ) -> Positions {
+    ) -> PartPositions {
         let mut next = 0;
         let mut left = positions;
         while left != 0 {
@@ -275,7 +275,7 @@ impl Pattern {
     }
 
     /// Skips every `**` that may match no name.
-    fn close(&self, mut positions: Positions) -> Positions {
+    fn close(&self, mut positions: PartPositions) -> PartPositions {
         for (at, part) in self.parts.iter().enumerate() {
             if *part == Part::Deep && at + 1 < self.parts.len() && positions >> at & 1 == 1 {
                 positions |= 1 << (at + 1);
@@ -285,12 +285,12 @@ impl Pattern {
     }
 
     /// Whether the path up to here matches.
-    pub(in crate::catalog) fn accepts(&self, positions: Positions) -> bool {
+    pub(in crate::catalog) fn accepts(&self, positions: PartPositions) -> bool {
         positions >> self.parts.len() & 1 == 1
     }
 
     /// Whether something below may match.
-    pub(in crate::catalog) fn goes_on(&self, positions: Positions) -> bool {
+    pub(in crate::catalog) fn goes_on(&self, positions: PartPositions) -> bool {
         positions & !(1 << self.parts.len()) != 0
     }
 }
@@ -300,7 +300,7 @@ pub(in crate::catalog) struct Matcher<'a> {
     pattern: &'a Pattern,
     parent: String,
     /// The positions in the pattern after the parent.
-    positions: Positions,
+    positions: PartPositions,
 }
 
 impl<'a> Matcher<'a> {

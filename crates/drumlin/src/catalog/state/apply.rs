@@ -9,7 +9,7 @@ use crate::catalog::tree::nodes::refuse_tables;
 use crate::catalog::{
     Cause, Effect, FEATURES_KEPT, Keep, NodeEffect, NodeEffects, Path, Payload, Rule, TransactionRecord, Trigger,
 };
-use crate::table::Table;
+use crate::table::TableState;
 
 impl State {
     /// Applies a transaction of the entry `seq`, written at `time`. After an error, the state must be discarded.
@@ -40,7 +40,7 @@ impl State {
             }
             Effect::CreateTable { path, table, spec } => {
                 self.number(*table)?;
-                self.tables.put(Table::new(*table, spec.clone()))?;
+                self.tables.put(TableState::new(*table, spec.clone()))?;
                 self.link(path, *table, seq)?;
             }
             Effect::FenceSessions { sessions } => {
@@ -177,7 +177,7 @@ impl State {
                 let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
                 let snapshot = self.snapshots.remove(name).ok_or_else(missing)?;
                 for (id, version) in snapshot.pins.values() {
-                    let mut table = Table::clone(&*self.get(*id)?);
+                    let mut table = TableState::clone(&*self.get(*id)?);
                     table.unpin(*version);
                     let gone = !self.paths.contains_key(id) && !self.trash.contains_key(id);
                     if !gone {
@@ -220,7 +220,7 @@ impl State {
             return Err(Error::already_exists(format!("snapshot '{name}' already exists")));
         }
         for (_, id, version) in pins {
-            let mut table = Table::clone(&*self.get(*id)?);
+            let mut table = TableState::clone(&*self.get(*id)?);
             table.pin(*version)?;
             self.tables.put(table)?;
         }

@@ -7,15 +7,15 @@ use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, TableId, Timestamp, Version};
 use crate::catalog::Packed;
-use crate::catalog::tables::TableFigures;
-use crate::table::{PlanOptions, Table, plan};
+use crate::catalog::tables::TableSummary;
+use crate::table::{PlanOptions, TableState, plan};
 
 impl State {
     /// What a page says of a table.
-    pub(in crate::catalog) fn figures_of(&self, table: &Table) -> TableFigures {
+    pub(in crate::catalog) fn figures_of(&self, table: &TableState) -> TableSummary {
         let is_planned = !self.trash.contains_key(&table.id) && !planted(Bug::ForgetWaiting);
         let waits = || is_planned && !plan(table, &PlanOptions::default()).windows.is_empty();
-        TableFigures {
+        TableSummary {
             versions: table.versions.len() as u64,
             groups: table.groups.len() as u64,
             history_bytes: table.history_bytes(self.paths.contains_key(&table.id)),
@@ -27,7 +27,7 @@ impl State {
     /// Bytes that no newest version of a table in the tree shows, without those of tables in the trash. Costs as much as has
     /// changed since the last catalog snapshot, and what is in the trash.
     pub fn history_bytes(&self) -> Result<u64> {
-        let of = |table: &Table| table.history_bytes(self.paths.contains_key(&table.id));
+        let of = |table: &TableState| table.history_bytes(self.paths.contains_key(&table.id));
         let mut bytes = self.tables.figures().map(|figures| figures.history_bytes).sum::<u64>();
         for (packed, now) in self.tables.replaced() {
             bytes = bytes.saturating_sub(packed?.history_bytes);
@@ -58,8 +58,8 @@ impl State {
     #[must_use]
     pub fn with_pages(&self, written: &State, pages: &Arc<Packed>) -> Self {
         // It may have been moved, or taken out of the trash, since they were written.
-        let described = |table: &Arc<Table>| pages.says(table, &|table| self.figures_of(table)).unwrap_or(false);
-        let stays = |table: &Arc<Table>| table.has_moves() || !described(table) && !planted(Bug::KeepPages);
+        let described = |table: &Arc<TableState>| pages.says(table, &|table| self.figures_of(table)).unwrap_or(false);
+        let stays = |table: &Arc<TableState>| table.has_moves() || !described(table) && !planted(Bug::KeepPages);
         let needed = |id: TableId| self.unsettled.contains(&id) || self.open_table(id).is_some_and(stays);
         Self { tables: self.tables.packed_as(&written.tables, pages, needed), ..self.clone() }
     }
@@ -70,7 +70,7 @@ impl State {
     }
 
     /// A table that has rows in memory, or that an ordinary checkpoint may change, or that has changed not long ago.
-    pub fn open_table(&self, id: TableId) -> Option<&Arc<Table>> {
+    pub fn open_table(&self, id: TableId) -> Option<&Arc<TableState>> {
         self.tables.get_open(id)
     }
 
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// The tables that are not in the tree: in the trash, or held by snapshots only.
-    pub fn tables_off_tree(&self) -> impl Iterator<Item = Result<Arc<Table>>> {
+    pub fn tables_off_tree(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
         let pinned = self.snapshots.values().flat_map(|snapshot| snapshot.pins.values().map(|(id, _)| *id));
         let ids: BTreeSet<TableId> = self.trash.keys().copied().chain(pinned).collect();
         let unlinked = ids.into_iter().filter(|id| !self.paths.contains_key(id));

@@ -11,7 +11,7 @@ mod section;
 
 pub use partly::LostChunk;
 pub use section::ChunkAddress;
-use section::{Chunk, Chunks, Pack, Section, damaged};
+use section::{CatalogChunk, Chunks, Pack, Section, damaged};
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +23,13 @@ use imbl::ordmap::DiffItem;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::sections::{Builder, Writer};
+use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, Tables};
+use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap};
 use crate::storage::names;
-use crate::table::{Instants, Past, Table};
+use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
 
 /// The maximum number of objects over which one snapshot's chunks are spread.
@@ -163,7 +163,7 @@ impl Index {
 
     /// The places of all chunks, in the order in which [`Index::read`] takes them.
     pub fn places(&self) -> impl Iterator<Item = &ChunkAddress> {
-        fn of<K>(chunks: &[Chunk<K>]) -> impl Iterator<Item = &ChunkAddress> {
+        fn of<K>(chunks: &[CatalogChunk<K>]) -> impl Iterator<Item = &ChunkAddress> {
             chunks.iter().map(|chunk| &chunk.place)
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
@@ -179,7 +179,7 @@ impl Index {
     /// The state at this snapshot. `chunks` are the bytes of [`Index::places`]; their checksums match.
     pub fn read(&self, chunks: &[Bytes]) -> Result<State> {
         let mut chunks = self.places().zip(chunks);
-        let mut builder = Builder::default();
+        let mut builder = TreeBuilder::default();
         for (place, bytes) in chunks.by_ref().take(self.nodes.len()) {
             builder.read(bytes).map_err(|e| damaged(place, &e))?;
         }
@@ -189,7 +189,7 @@ impl Index {
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
         state.uses = self.uses;
-        let mut tables: OrdMap<TableId, Arc<Table>> = read_map(chunks.by_ref().take(self.tables.len()))?;
+        let mut tables: OrdMap<TableId, Arc<TableState>> = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
         state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
@@ -208,8 +208,8 @@ impl Index {
             return Err(Error::corrupt(format!("table {id}: its record belongs to another table")));
         }
         state.tables = match self.pages.is_empty() {
-            true => Tables::of(tables),
-            false => Tables::of_pages(
+            true => TableMap::of(tables),
+            false => TableMap::of_pages(
                 self.pages.iter().zip(chunks).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
             )?,
         };
@@ -243,7 +243,11 @@ impl Index {
 }
 
 /// The table to which `what` belongs.
-fn table_of<'a>(tables: &'a mut OrdMap<TableId, Arc<Table>>, id: TableId, what: &str) -> Result<&'a mut Table> {
+fn table_of<'a>(
+    tables: &'a mut OrdMap<TableId, Arc<TableState>>,
+    id: TableId,
+    what: &str,
+) -> Result<&'a mut TableState> {
     let table = tables.get_mut(&id);
     let table =
         table.ok_or_else(|| Error::corrupt(format!("table {id}: the catalog has {what} of it, but not the table")))?;
@@ -263,7 +267,7 @@ fn write_nodes(
         }
     });
     section.write(pack, |from, until, cutter| {
-        let mut writer = Writer::default();
+        let mut writer = NodeWriter::default();
         let mut answer = Ok(());
         now.tree.each_from(from.map(|from| &*from.0), |path, node| {
             if until.is_some_and(|until| in_tree_order(path, &until.0).is_ge()) {
@@ -271,7 +275,7 @@ fn write_nodes(
             }
             let write = |chunk: &mut Vec<u8>| {
                 if chunk.is_empty() {
-                    writer = Writer::default();
+                    writer = NodeWriter::default();
                 }
                 writer.write(path, node, chunk)
             };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::catalog::{Effect, Ledger, Path, Sessions, Snapshot, State, Tables, TransactionRecord};
-use crate::table::{PinnedVersion, Table};
+use crate::catalog::{Effect, Ledger, Path, Sessions, Snapshot, State, TableMap, TransactionRecord};
+use crate::table::{PinnedVersion, TableState};
 
 /// Something that had to be left out, or put elsewhere, to make a state consistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl State {
     /// Makes a partly read state consistent; returns what had to be changed for that.
     pub fn mend(&mut self) -> Result<Vec<Mended>> {
         let mut mended = Vec::new();
-        let tables: Vec<Arc<Table>> = self.tables.iter().collect::<Result<_>>()?;
+        let tables: Vec<Arc<TableState>> = self.tables.iter().collect::<Result<_>>()?;
         let mut unreadable = Vec::new();
         let mut readable = OrdMap::new();
         for table in tables {
@@ -50,7 +50,7 @@ impl State {
             }
         }
         let greatest = readable.get_max().map_or(TableId(0), |(id, _)| *id);
-        self.tables = Tables::of(readable);
+        self.tables = TableMap::of(readable);
         self.last_table = self.last_table.max(greatest);
         self.unlink_missing(&mut mended);
         let told: BTreeSet<TableId> = mended.iter().filter_map(Mended::table).collect();
@@ -114,7 +114,7 @@ impl State {
             if missing.is_empty() && table.pins.iter().all(|(version, pin)| pin.holds == holds(*version)) {
                 continue;
             }
-            let mut own = Table::clone(table);
+            let mut own = TableState::clone(table);
             for version in missing {
                 if let Some(record) = own.version(version).cloned() {
                     own.pins.insert(version, PinnedVersion { record, holds: 0, detached: false });
@@ -142,7 +142,7 @@ impl State {
 
     /// Finds a place for tables that were in the tree, as their versions show, but no longer are.
     fn place_strays(&mut self, mended: &mut Vec<Mended>) {
-        let is_stray = |table: &&Arc<Table>| {
+        let is_stray = |table: &&Arc<TableState>| {
             let unheld = table.versions.iter().any(|record| !table.pins.contains_key(&record.version));
             unheld && !self.paths.contains_key(&table.id) && !self.trash.contains_key(&table.id)
         };
@@ -219,11 +219,16 @@ impl State {
 
     /// The same tables with other row groups, all in the blocks `written`, as a store's first state: no session is open,
     /// and nothing waits to be deleted.
-    pub fn relocated(&self, tables: Vec<Arc<Table>>, written: &[(BlockId, u64)], session: SessionId) -> Result<Self> {
+    pub fn relocated(
+        &self,
+        tables: Vec<Arc<TableState>>,
+        written: &[(BlockId, u64)],
+        session: SessionId,
+    ) -> Result<Self> {
         let mut next = self.clone();
         next.ledger = Ledger::default();
         next.tables.open_all()?;
-        tables.into_iter().try_for_each(|table| next.tables.put(Table::clone(&table)))?;
+        tables.into_iter().try_for_each(|table| next.tables.put(TableState::clone(&table)))?;
         next.use_again(Some(written))?;
         next.sessions = Sessions { last: session, open: OrdMap::new(), fenced: OrdMap::new() };
         Ok(next)

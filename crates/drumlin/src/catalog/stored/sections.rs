@@ -9,11 +9,11 @@ use crate::base::{Error, Result, Seq, TableId};
 use crate::catalog::tree::map::Map;
 use crate::catalog::tree::nodes::{Branch, Extra, Name};
 use crate::catalog::tree::path::check_path;
-use crate::catalog::{Keep, Node, Payload, Retention, Tree};
+use crate::catalog::{Keep, Node, NodeTree, Payload, Retention};
 
 /// One node, borrowed from the bytes read.
 #[derive(Serialize, Deserialize)]
-struct Stored<'a> {
+struct StoredNode<'a> {
     /// Bytes that its path shares with that of the previous node.
     shared: u32,
     /// The other bytes of its path.
@@ -32,7 +32,7 @@ struct StoredExtra {
     keep: Vec<u8>,
 }
 
-impl Stored<'_> {
+impl StoredNode<'_> {
     /// The node, without what is below it.
     fn node(&self) -> std::result::Result<Node, String> {
         let mut node = Node::default();
@@ -52,11 +52,11 @@ impl Stored<'_> {
 
 /// Writes nodes in path order.
 #[derive(Default)]
-pub(in crate::catalog) struct Writer {
+pub(in crate::catalog) struct NodeWriter {
     last: Vec<u8>,
 }
 
-impl Writer {
+impl NodeWriter {
     /// Appends a node to `out`.
     pub fn write(&mut self, path: &str, node: &Node, out: &mut Vec<u8>) -> Result<()> {
         let shared = self.last.iter().zip(path.as_bytes()).take_while(|(a, b)| a == b).count();
@@ -65,7 +65,7 @@ impl Writer {
             keep.map(|keep| StoredExtra { table: extra.table, retention: extra.retention, keep })
         });
         let rest = &path.as_bytes()[shared..];
-        let stored = Stored {
+        let stored = StoredNode {
             shared: shared as u32,
             rest,
             payload: node.payload.as_ref().map(Payload::stored),
@@ -83,7 +83,7 @@ impl Writer {
 }
 
 /// A node whose children are still to come.
-struct Open {
+struct OpenNode {
     /// Where its name begins in the path.
     name: usize,
     node: Node,
@@ -93,25 +93,25 @@ struct Open {
 
 /// Builds a tree from nodes in path order, without searching.
 #[derive(Default)]
-pub(in crate::catalog) struct Builder {
+pub(in crate::catalog) struct TreeBuilder {
     path: Vec<u8>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     top: Vec<(Name, Node)>,
     len: usize,
 }
 
-impl Builder {
-    /// Appends what one [`Writer`] wrote to what was added before.
+impl TreeBuilder {
+    /// Appends what one [`NodeWriter`] wrote to what was added before.
     pub fn read(&mut self, mut bytes: &[u8]) -> std::result::Result<(), String> {
         while !bytes.is_empty() {
-            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            let (stored, rest) = postcard::take_from_bytes::<StoredNode<'_>>(bytes).map_err(|e| e.to_string())?;
             self.add(stored)?;
             bytes = rest;
         }
         Ok(())
     }
 
-    fn add(&mut self, stored: Stored<'_>) -> std::result::Result<(), String> {
+    fn add(&mut self, stored: StoredNode<'_>) -> std::result::Result<(), String> {
         let mut path = self
             .path
             .get(..stored.shared as usize)
@@ -131,7 +131,7 @@ impl Builder {
             return Err(format!("'{text}' has no parent, or is in the wrong place"));
         }
         let node = stored.node()?;
-        self.open.push(Open { name, node, children_version: stored.children_version, children: Vec::new() });
+        self.open.push(OpenNode { name, node, children_version: stored.children_version, children: Vec::new() });
         self.path = path;
         self.len += 1;
         Ok(())
@@ -139,7 +139,7 @@ impl Builder {
 
     /// Ends the node at `self.path`.
     fn close(&mut self) -> std::result::Result<(), String> {
-        let Open { name, mut node, children_version, children } = self.open.pop().expect("one is open");
+        let OpenNode { name, mut node, children_version, children } = self.open.pop().expect("one is open");
         if node.is_bare() && children.is_empty() {
             return Err(format!("'{}' is an empty node", String::from_utf8_lossy(&self.path)));
         }
@@ -154,8 +154,8 @@ impl Builder {
 
     /// The tree of the nodes in the readable chunks, if others cannot be read: missing parents are created, bare, and
     /// nodes that would be empty are left out. Also returns what is wrong with chunks, by their positions.
-    pub fn scattered(chunks: &[Option<&[u8]>]) -> (Tree, Vec<(usize, String)>) {
-        let (mut nodes, mut lists, mut failures) = (Tree::default(), Vec::new(), Vec::new());
+    pub fn scattered(chunks: &[Option<&[u8]>]) -> (NodeTree, Vec<(usize, String)>) {
+        let (mut nodes, mut lists, mut failures) = (NodeTree::default(), Vec::new(), Vec::new());
         for (at, bytes) in chunks.iter().enumerate() {
             let Some(bytes) = bytes else { continue };
             if let Err(e) = Self::scatter(bytes, &mut nodes, &mut lists) {
@@ -176,12 +176,12 @@ impl Builder {
 
     fn scatter(
         mut bytes: &[u8],
-        nodes: &mut Tree,
+        nodes: &mut NodeTree,
         lists: &mut Vec<(String, Seq, u64)>,
     ) -> std::result::Result<(), String> {
         let mut path: Vec<u8> = Vec::new();
         while !bytes.is_empty() {
-            let (stored, rest) = postcard::take_from_bytes::<Stored<'_>>(bytes).map_err(|e| e.to_string())?;
+            let (stored, rest) = postcard::take_from_bytes::<StoredNode<'_>>(bytes).map_err(|e| e.to_string())?;
             path.truncate(stored.shared as usize);
             path.extend_from_slice(stored.rest);
             let text = std::str::from_utf8(&path).map_err(|e| e.to_string())?;
@@ -202,11 +202,11 @@ impl Builder {
     }
 
     /// The tree of everything that was added.
-    pub fn finish(mut self) -> std::result::Result<Tree, String> {
+    pub fn finish(mut self) -> std::result::Result<NodeTree, String> {
         while !self.open.is_empty() {
             self.close()?;
         }
-        Ok(Tree::of(Map::from_sorted(self.top.into_iter()), self.len))
+        Ok(NodeTree::of(Map::from_sorted(self.top.into_iter()), self.len))
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_tree_comes_back_as_it_was_and_damage_is_noticed() {
         let mut rng = fastrand::Rng::with_seed(11);
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for n in 0..3000 {
             let path = (0..rng.usize(1..5)).map(|_| format!("n{}", rng.u8(..12))).collect::<Vec<_>>().join("/");
             if rng.u8(..4) == 0 {
@@ -246,21 +246,21 @@ mod tests {
         }
     }
 
-    fn write(tree: &Tree) -> Vec<u8> {
-        let (mut writer, mut bytes) = (Writer::default(), Vec::new());
+    fn write(tree: &NodeTree) -> Vec<u8> {
+        let (mut writer, mut bytes) = (NodeWriter::default(), Vec::new());
         tree.each(|path, node| writer.write(path, node, &mut bytes).unwrap());
         bytes
     }
 
-    fn read(bytes: &[u8]) -> std::result::Result<Tree, String> {
-        let mut builder = Builder::default();
+    fn read(bytes: &[u8]) -> std::result::Result<NodeTree, String> {
+        let mut builder = TreeBuilder::default();
         builder.read(bytes)?;
         builder.finish()
     }
 
     #[test]
     fn a_walk_begins_where_it_is_asked_to() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for path in ["a/b/c", "a/b-x", "a-b", "a/b/d/e", "b"] {
             tree.edit(path, Seq(1), |node| node.set_payload(Some(Payload::from(1))));
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! u32 LE: bytes of the rest before it was compressed | an LZ4 block:
-//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (Table, Instants, Option<Past>)
+//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (TableState, Instants, Option<Past>)
 //! ```
 
 use std::cmp::Ordering;
@@ -14,11 +14,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::table::{Instants, Past, Table};
+use crate::table::{Instants, Past, TableState};
 
 /// What is known of a table without decoding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct TableFigures {
+pub struct TableSummary {
     pub versions: u64,
     pub groups: u64,
     /// Bytes that the newest version does not show.
@@ -41,7 +41,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn add(&mut self, id: TableId, table: &TableFigures) {
+    fn add(&mut self, id: TableId, table: &TableSummary) {
         self.tables += 1;
         self.versions += table.versions;
         self.groups += table.groups;
@@ -64,7 +64,7 @@ pub struct Page {
 #[derive(Clone, Debug)]
 pub struct PageTable {
     pub id: TableId,
-    pub figures: TableFigures,
+    pub figures: TableSummary,
     place: Range<usize>,
 }
 
@@ -101,7 +101,7 @@ impl Page {
         };
         let bytes = unpack_page(&self.bytes).map_err(|e| damaged(&e.message()))?;
         let (entries, rest) =
-            postcard::take_from_bytes::<Vec<(TableId, u64, TableFigures)>>(&bytes).map_err(|e| damaged(&e))?;
+            postcard::take_from_bytes::<Vec<(TableId, u64, TableSummary)>>(&bytes).map_err(|e| damaged(&e))?;
         let mut end = bytes.len() - rest.len();
         let mut tables = Vec::with_capacity(entries.len());
         let mut figures = Figures::default();
@@ -123,7 +123,7 @@ impl Page {
 
 impl Page {
     /// All of its tables.
-    pub fn tables(&self) -> Result<Vec<Arc<Table>>> {
+    pub fn tables(&self) -> Result<Vec<Arc<TableState>>> {
         let unpacked = self.unpack()?;
         unpacked.tables.iter().map(|packed| unpacked.table(packed)).collect()
     }
@@ -131,9 +131,10 @@ impl Page {
 
 impl Unpacked {
     /// A table of this page.
-    pub fn table(&self, packed: &PageTable) -> Result<Arc<Table>> {
+    pub fn table(&self, packed: &PageTable) -> Result<Arc<TableState>> {
         let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("table {}: {what}", packed.id));
-        let record = postcard::take_from_bytes::<(Table, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
+        let record =
+            postcard::take_from_bytes::<(TableState, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
         let ((mut table, instants, past), rest) = record.map_err(|e| bad(&e))?;
         if table.id != packed.id || !rest.is_empty() {
             return Err(bad(&"its record belongs to another table, or is too long"));
@@ -151,7 +152,7 @@ impl Unpacked {
         Ok(Arc::new(table))
     }
 
-    pub fn find(&self, id: TableId) -> Result<Option<Arc<Table>>> {
+    pub fn find(&self, id: TableId) -> Result<Option<Arc<TableState>>> {
         let at = self.tables.binary_search_by_key(&id, |packed| packed.id).ok();
         at.map(|at| self.table(&self.tables[at])).transpose()
     }
@@ -229,21 +230,21 @@ pub struct PageWriter<'a> {
     /// A page is closed once it holds this many bytes.
     page_bytes: usize,
     /// What is to be said of a table.
-    describe: &'a dyn Fn(&Table) -> TableFigures,
-    entries: Vec<(TableId, u64, TableFigures)>,
+    describe: &'a dyn Fn(&TableState) -> TableSummary,
+    entries: Vec<(TableId, u64, TableSummary)>,
     figures: Figures,
     records: Vec<u8>,
     done: Vec<Page>,
 }
 
 impl<'a> PageWriter<'a> {
-    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&Table) -> TableFigures) -> Self {
+    pub fn new(page_bytes: usize, describe: &'a dyn Fn(&TableState) -> TableSummary) -> Self {
         let (entries, records, done) = Default::default();
         Self { page_bytes, describe, entries, figures: Figures::default(), records, done }
     }
 
     /// Adds a table.
-    pub fn add(&mut self, table: &Arc<Table>) -> Result<()> {
+    pub fn add(&mut self, table: &Arc<TableState>) -> Result<()> {
         self.make_room();
         let before = self.records.len();
         let record = (&**table, &*table.instants, Past::of(table));
@@ -266,7 +267,7 @@ impl<'a> PageWriter<'a> {
         }
     }
 
-    fn entry(&mut self, id: TableId, bytes: usize, figures: TableFigures) {
+    fn entry(&mut self, id: TableId, bytes: usize, figures: TableSummary) {
         self.figures.add(id, &figures);
         self.entries.push((id, bytes as u64, figures));
     }

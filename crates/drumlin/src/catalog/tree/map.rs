@@ -16,12 +16,12 @@ const SPARSE: usize = PAGE / 4;
 /// Two pages merge if together they have at most this many entries, so that the next insert does not split them again.
 const MERGED: usize = PAGE * 3 / 4;
 
-type Link<K, V> = Arc<Page<K, V>>;
+type Link<K, V> = Arc<MapPage<K, V>>;
 type Child<K, V> = (K, Link<K, V>);
 type Links<'a, K, V> = Vec<&'a Link<K, V>>;
 
 #[derive(Debug)]
-enum Page<K, V> {
+enum MapPage<K, V> {
     Leaf(Vec<(K, V)>),
     /// Each child with a lower bound of its keys; that of the first is ignored.
     Inner(Vec<Child<K, V>>),
@@ -46,32 +46,32 @@ impl<K, V> Default for Map<K, V> {
     }
 }
 
-impl<K: Clone + Ord, V: Clone> Page<K, V> {
+impl<K: Clone + Ord, V: Clone> MapPage<K, V> {
     /// The smallest key.
     fn first(&self) -> &K {
         match self {
-            Page::Leaf(entries) => &entries[0].0,
-            Page::Inner(children) => children[0].1.first(),
+            MapPage::Leaf(entries) => &entries[0].0,
+            MapPage::Inner(children) => children[0].1.first(),
         }
     }
 
     fn height(&self) -> usize {
         match self {
-            Page::Leaf(_) => 0,
-            Page::Inner(children) => 1 + children[0].1.height(),
+            MapPage::Leaf(_) => 0,
+            MapPage::Inner(children) => 1 + children[0].1.height(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Page::Leaf(entries) => entries.len(),
-            Page::Inner(children) => children.len(),
+            MapPage::Leaf(entries) => entries.len(),
+            MapPage::Inner(children) => children.len(),
         }
     }
 }
 
 /// The page behind `link`, to write to: itself if it is not shared, else a copy with room for another entry.
-fn own<K: Clone, V: Clone>(link: &mut Link<K, V>) -> &mut Page<K, V> {
+fn own<K: Clone, V: Clone>(link: &mut Link<K, V>) -> &mut MapPage<K, V> {
     fn roomy<T: Clone>(entries: &[T]) -> Vec<T> {
         let mut copy = Vec::with_capacity((entries.len() + 1).next_power_of_two().min(PAGE));
         copy.extend_from_slice(entries);
@@ -79,8 +79,8 @@ fn own<K: Clone, V: Clone>(link: &mut Link<K, V>) -> &mut Page<K, V> {
     }
     if Arc::get_mut(link).is_none() {
         *link = Arc::new(match &**link {
-            Page::Leaf(entries) => Page::Leaf(roomy(entries)),
-            Page::Inner(children) => Page::Inner(roomy(children)),
+            MapPage::Leaf(entries) => MapPage::Leaf(roomy(entries)),
+            MapPage::Inner(children) => MapPage::Inner(roomy(children)),
         });
     }
     Arc::get_mut(link).expect("it is not shared")
@@ -136,8 +136,8 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         let mut page = self.root.as_deref()?;
         loop {
             match page {
-                Page::Inner(children) => page = &children[child_of(children, &order)].1,
-                Page::Leaf(entries) => {
+                MapPage::Inner(children) => page = &children[child_of(children, &order)].1,
+                MapPage::Leaf(entries) => {
                     let at = entries.binary_search_by(|(key, _)| order(key)).ok()?;
                     return Some((&entries[at].0, &entries[at].1));
                 }
@@ -150,11 +150,11 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         let mut link = self.root.as_mut()?;
         loop {
             match own(link) {
-                Page::Inner(children) => {
+                MapPage::Inner(children) => {
                     let at = child_of(children, &order);
                     link = &mut children[at].1;
                 }
-                Page::Leaf(entries) => {
+                MapPage::Leaf(entries) => {
                     let at = entries.binary_search_by(|(key, _)| order(key)).ok()?;
                     return Some(&mut entries[at].1);
                 }
@@ -165,14 +165,14 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
     /// Sets a value. Returns the previous one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let Some(root) = &mut self.root else {
-            self.root = Some(Arc::new(Page::Leaf(vec![(key, value)])));
+            self.root = Some(Arc::new(MapPage::Leaf(vec![(key, value)])));
             self.len = 1;
             return None;
         };
         let (old, right) = insert(root, key, value);
         if let Some(right) = right {
-            let left = std::mem::replace(root, Arc::new(Page::Inner(Vec::new())));
-            *root = Arc::new(Page::Inner(vec![(left.first().clone(), left), right]));
+            let left = std::mem::replace(root, Arc::new(MapPage::Inner(Vec::new())));
+            *root = Arc::new(MapPage::Inner(vec![(left.first().clone(), left), right]));
         }
         self.len += usize::from(old.is_none());
         old
@@ -192,7 +192,7 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         let Some(root) = self.root.as_mut() else { return Ok(None) };
         let Some(old) = remove(root, &order, permit)? else { return Ok(None) };
         self.len -= 1;
-        while let Page::Inner(children) = &**root
+        while let MapPage::Inner(children) = &**root
             && children.len() == 1
         {
             *root = children[0].1.clone();
@@ -209,12 +209,12 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         let mut entries = entries.inspect(|_| len += 1).peekable();
         let mut pages: Vec<Link<K, V>> = Vec::new();
         while entries.peek().is_some() {
-            pages.push(Arc::new(Page::Leaf(entries.by_ref().take(PAGE).collect())));
+            pages.push(Arc::new(MapPage::Leaf(entries.by_ref().take(PAGE).collect())));
         }
         while pages.len() > 1 {
             let level = pages.chunks(PAGE).map(|chunk| {
                 let children = chunk.iter().map(|page| (page.first().clone(), page.clone())).collect();
-                Arc::new(Page::Inner(children))
+                Arc::new(MapPage::Inner(children))
             });
             pages = level.collect();
         }
@@ -234,8 +234,8 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
         while let Some(now) = page {
             page = None;
             match now {
-                Page::Leaf(entries) => stack.push((now, entries.partition_point(|(key, _)| before(key)))),
-                Page::Inner(children) => {
+                MapPage::Leaf(entries) => stack.push((now, entries.partition_point(|(key, _)| before(key)))),
+                MapPage::Inner(children) => {
                     let at = children[1..].partition_point(|(low, _)| before(low));
                     stack.push((now, at + 1));
                     page = Some(&children[at].1);
@@ -284,16 +284,16 @@ impl<K: Clone + Ord, V: Clone> Map<K, V> {
 
 fn children<K, V>(page: &Link<K, V>) -> impl Iterator<Item = &Link<K, V>> {
     let children = match &**page {
-        Page::Inner(children) => children.as_slice(),
-        Page::Leaf(_) => &[],
+        MapPage::Inner(children) => children.as_slice(),
+        MapPage::Leaf(_) => &[],
     };
     children.iter().map(|(_, page)| page)
 }
 
 fn entries<K, V>(page: &Link<K, V>) -> impl Iterator<Item = (&K, &V)> {
     let entries = match &**page {
-        Page::Leaf(entries) => entries.as_slice(),
-        Page::Inner(_) => &[],
+        MapPage::Leaf(entries) => entries.as_slice(),
+        MapPage::Inner(_) => &[],
     };
     entries.iter().map(|(key, value)| (key, value))
 }
@@ -329,7 +329,7 @@ fn unshared<'a, K: Clone + Ord, V: Clone>(
 /// Inserts below `link`. Returns the old value, and the page that was split off, with its first key.
 fn insert<K: Clone + Ord, V: Clone>(link: &mut Link<K, V>, key: K, value: V) -> (Option<V>, Option<Child<K, V>>) {
     match own(link) {
-        Page::Leaf(entries) => match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
+        MapPage::Leaf(entries) => match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
             Ok(at) => (Some(std::mem::replace(&mut entries[at].1, value)), None),
             Err(at) if entries.len() < PAGE => {
                 place(entries, at, (key, value));
@@ -337,10 +337,10 @@ fn insert<K: Clone + Ord, V: Clone>(link: &mut Link<K, V>, key: K, value: V) -> 
             }
             Err(at) => {
                 let right = split(entries, at, (key, value));
-                (None, Some((right[0].0.clone(), Arc::new(Page::Leaf(right)))))
+                (None, Some((right[0].0.clone(), Arc::new(MapPage::Leaf(right)))))
             }
         },
-        Page::Inner(children) => {
+        MapPage::Inner(children) => {
             let at = child_of(children, &|low: &K| low.cmp(&key));
             let (old, right) = insert(&mut children[at].1, key, value);
             let Some(right) = right else { return (old, None) };
@@ -349,7 +349,7 @@ fn insert<K: Clone + Ord, V: Clone>(link: &mut Link<K, V>, key: K, value: V) -> 
                 return (old, None);
             }
             let right = split(children, at + 1, right);
-            (old, Some((right[0].0.clone(), Arc::new(Page::Inner(right)))))
+            (old, Some((right[0].0.clone(), Arc::new(MapPage::Inner(right)))))
         }
     }
 }
@@ -360,12 +360,12 @@ fn remove<K: Clone + Ord, V: Clone, E>(
     permit: impl FnOnce(&V) -> Result<(), E>,
 ) -> Result<Option<V>, E> {
     match own(link) {
-        Page::Leaf(entries) => {
+        MapPage::Leaf(entries) => {
             let Ok(at) = entries.binary_search_by(|(key, _)| order(key)) else { return Ok(None) };
             permit(&entries[at].1)?;
             Ok(Some(entries.remove(at).1))
         }
-        Page::Inner(children) => {
+        MapPage::Inner(children) => {
             let at = child_of(children, order);
             let Some(old) = remove(&mut children[at].1, order, permit)? else { return Ok(None) };
             let left = children[at].1.len();
@@ -391,12 +391,12 @@ fn merge<K: Clone + Ord, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
     };
     let (low, right) = children.remove(left + 1);
     let right = Arc::try_unwrap(right).unwrap_or_else(|shared| match &*shared {
-        Page::Leaf(entries) => Page::Leaf(entries.clone()),
-        Page::Inner(children) => Page::Inner(children.clone()),
+        MapPage::Leaf(entries) => MapPage::Leaf(entries.clone()),
+        MapPage::Inner(children) => MapPage::Inner(children.clone()),
     });
     match (own(&mut children[left].1), right) {
-        (Page::Leaf(entries), Page::Leaf(more)) => entries.extend(more),
-        (Page::Inner(children), Page::Inner(mut more)) => {
+        (MapPage::Leaf(entries), MapPage::Leaf(more)) => entries.extend(more),
+        (MapPage::Inner(children), MapPage::Inner(mut more)) => {
             // As a first child, its bound was ignored and may be anything.
             if let Some(first) = more.first_mut() {
                 first.0 = low;
@@ -410,7 +410,7 @@ fn merge<K: Clone + Ord, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
 /// See [`Map::iter`].
 pub struct Iter<'a, K, V> {
     /// The pages from the root to the leaf, each with the position of the next entry.
-    stack: Vec<(&'a Page<K, V>, usize)>,
+    stack: Vec<(&'a MapPage<K, V>, usize)>,
 }
 
 impl<'a, K, V> Iterator for Iter<'a, K, V> {
@@ -420,14 +420,14 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
         loop {
             let (page, at) = self.stack.last_mut()?;
             match page {
-                Page::Leaf(entries) => {
+                MapPage::Leaf(entries) => {
                     if let Some((key, value)) = entries.get(*at) {
                         *at += 1;
                         return Some((key, value));
                     }
                     self.stack.pop();
                 }
-                Page::Inner(children) => match children.get(*at) {
+                MapPage::Inner(children) => match children.get(*at) {
                     Some((_, child)) => {
                         *at += 1;
                         self.stack.push((child, 0));

@@ -165,7 +165,7 @@ impl Node {
 
 /// All nodes. A copy is O(1).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tree {
+pub struct NodeTree {
     top: Map<Name, Node>,
     len: usize,
 }
@@ -176,7 +176,7 @@ pub(in crate::catalog) fn child<'a>(children: &'a Map<Name, Node>, name: &str) -
     children.find(|known| known.compare(&probe)).map(|(_, node)| node)
 }
 
-impl Tree {
+impl NodeTree {
     /// The node at `path`. O(depth x log children).
     pub fn get(&self, path: &str) -> Option<&Node> {
         let (name, mut rest) = split(path);
@@ -264,7 +264,7 @@ impl Tree {
 
 /// Fails if the node at `path` or one below it holds a table.
 pub(in crate::catalog) fn refuse_tables(path: &str, node: &Node) -> Result<()> {
-    match Tree::table_within(path, node) {
+    match NodeTree::table_within(path, node) {
         Some(held) => Err(Error::invalid(format!("'{held}' holds a table; drop the table instead"))),
         None => Ok(()),
     }

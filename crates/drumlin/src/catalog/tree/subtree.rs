@@ -30,7 +30,7 @@ pub struct CopyReport {
 }
 
 /// A node of a subtree, and where it is to be.
-struct Placed {
+struct PlacedNode {
     from: Path,
     to: Path,
     payload: Option<Payload>,
@@ -167,7 +167,7 @@ impl Draft {
     }
 
     /// The nodes at and below `from`, and where they are to be.
-    fn place_subtree(&self, from: &Path, to: &Path, existing: Existing) -> Result<Vec<Placed>> {
+    fn place_subtree(&self, from: &Path, to: &Path, existing: Existing) -> Result<Vec<PlacedNode>> {
         if to.is_within(from.as_str()) || from.is_within(to.as_str()) {
             return Err(Error::invalid(format!("'{from}' and '{to}' overlap; neither may be at or below the other")));
         }
@@ -195,11 +195,11 @@ impl Draft {
     }
 
     /// Puts the payloads and retentions of nodes in their new places; returns the number of payloads.
-    fn put_nodes(&mut self, placed: &[Placed]) -> Result<u64> {
+    fn put_nodes(&mut self, placed: &[PlacedNode]) -> Result<u64> {
         let payloads = placed.iter().filter_map(|node| Some((node.to.as_str(), node.payload.clone()?)));
         let count = payloads.clone().count() as u64;
         self.put_many(payloads)?;
-        let retention = |node: &Placed| {
+        let retention = |node: &PlacedNode| {
             let retention = Some(node.retention?);
             Some(Effect::SetRetention { path: node.to.clone(), retention })
         };
@@ -208,7 +208,7 @@ impl Draft {
     }
 
     /// Sets the life conditions of nodes in their new places, where all that they depend on is.
-    fn keep_nodes(&mut self, placed: &[Placed]) -> Result<()> {
+    fn keep_nodes(&mut self, placed: &[PlacedNode]) -> Result<()> {
         for node in placed {
             if let Some(keep) = &node.keep {
                 let conditions: Vec<_> =
@@ -234,7 +234,7 @@ pub struct CopyOf {
 }
 
 /// The node at `path`, at or below `from`, as it is to be below `to`.
-fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> {
+fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<PlacedNode> {
     let path = Path::new(path)?;
     let keep = node.keep().map(|keep| {
         let rebind = |(depends, condition): &(Path, crate::catalog::Condition)| match depends.is_within(from.as_str()) {
@@ -246,7 +246,7 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<Placed> 
         };
         Ok::<_, Error>(Arc::new(Keep { conditions: keep.conditions.iter().map(rebind).collect::<Result<_>>()? }))
     });
-    Ok(Placed {
+    Ok(PlacedNode {
         to: path.rebased(from, to)?,
         from: path,
         payload: node.payload.clone(),

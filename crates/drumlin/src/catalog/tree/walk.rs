@@ -2,8 +2,8 @@
 
 use super::map::{Iter, Map};
 use super::nodes::{Name, child};
-use crate::catalog::patterns::pattern::{Part, Positions};
-use crate::catalog::{Node, Path, Pattern, Tree};
+use crate::catalog::patterns::pattern::{Part, PartPositions};
+use crate::catalog::{Node, NodeTree, Path, Pattern};
 
 /// Walks the nodes that match a pattern, in path order. Visits only what can match: a name costs a look-up, a glob as
 /// much as there are names with its prefix.
@@ -16,34 +16,34 @@ pub struct Walker<'a> {
 }
 
 struct Level<'a> {
-    source: Source<'a>,
+    source: LevelNodes<'a>,
     /// The positions in the pattern before the names of this level.
-    positions: Positions,
+    positions: PartPositions,
     /// The length of the path above.
     above: usize,
 }
 
-enum Source<'a> {
+enum LevelNodes<'a> {
     One(Option<(&'a str, &'a Node)>),
     Many(Iter<'a, Name, Node>, &'a str),
 }
 
-impl<'a> Source<'a> {
-    fn new(pattern: &'a Pattern, positions: Positions, children: &'a Map<Name, Node>) -> Self {
+impl<'a> LevelNodes<'a> {
+    fn new(pattern: &'a Pattern, positions: PartPositions, children: &'a Map<Name, Node>) -> Self {
         let only = (positions.count_ones() == 1).then(|| pattern.parts().get(positions.trailing_zeros() as usize));
         let prefix = match only.flatten() {
-            Some(Part::Name(name)) => return Source::One(child(children, name).map(|node| (name.as_str(), node))),
+            Some(Part::Name(name)) => return LevelNodes::One(child(children, name).map(|node| (name.as_str(), node))),
             Some(Part::Glob(glob)) => glob.prefix(),
             Some(Part::If(condition)) => condition.name_prefix(),
             Some(Part::Deep) | None => "",
         };
-        Source::Many(children.iter_from(|name| name.as_bytes() < prefix.as_bytes()), prefix)
+        LevelNodes::Many(children.iter_from(|name| name.as_bytes() < prefix.as_bytes()), prefix)
     }
 
     fn next(&mut self) -> Option<(&'a str, &'a Node)> {
         match self {
-            Source::One(one) => one.take(),
-            Source::Many(children, prefix) => {
+            LevelNodes::One(one) => one.take(),
+            LevelNodes::Many(children, prefix) => {
                 let (name, node) = children.next()?;
                 let name = name.as_str();
                 name.starts_with(*prefix).then_some((name, node))
@@ -72,7 +72,7 @@ impl<'a> Walker<'a> {
             if self.pattern.goes_on(positions)
                 && let Some(below) = node.below()
             {
-                let source = Source::new(self.pattern, positions, below);
+                let source = LevelNodes::new(self.pattern, positions, below);
                 self.levels.push(Level { source, positions, above: self.path.len() });
             }
             if self.pattern.accepts(positions) {
@@ -82,11 +82,11 @@ impl<'a> Walker<'a> {
     }
 }
 
-impl Tree {
+impl NodeTree {
     /// Walks the nodes that match `pattern`, in path order.
     pub fn walk<'a>(&'a self, pattern: &'a Pattern) -> Walker<'a> {
         let positions = pattern.start();
-        let source = Source::new(pattern, positions, self.top());
+        let source = LevelNodes::new(pattern, positions, self.top());
         Walker { pattern, path: String::new(), levels: vec![Level { source, positions, above: 0 }], visited: 0 }
     }
 
@@ -112,7 +112,7 @@ impl Tree {
 
     /// Calls `found` for each node that differs between the two or has something below it that does, in path order,
     /// with what it is in `self` and in `other`. Costs as much as differs.
-    pub fn diff<'a>(&'a self, other: &'a Tree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
+    pub fn diff<'a>(&'a self, other: &'a NodeTree, mut found: impl FnMut(&str, Option<&'a Node>, Option<&'a Node>)) {
         diff_below(&mut String::new(), self.top(), other.top(), &mut found);
     }
 }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn matching_visits_only_what_can_match() {
-        let mut tree = Tree::default();
+        let mut tree = NodeTree::default();
         for n in 0..2000 {
             let payload = crate::catalog::Payload::from(1);
             tree.edit(&format!("a/n{n:04}/x/y"), Seq(1), |node| node.set_payload(Some(payload)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::map::Map;
 use super::walk::each_below;
-use crate::catalog::{Condition, Keep, Node, Path, Tree};
+use crate::catalog::{Condition, Keep, Node, NodeTree, Path};
 
 /// Which node watches which path: pairs of the path that a condition is on, and the node that depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ impl Watches {
 }
 
 /// The path of the first condition that does not hold, if there is one; conditions on `but` are not checked.
-pub(in crate::catalog) fn broken<'a>(keep: &'a Keep, tree: &Tree, but: Option<&str>) -> Option<&'a Path> {
+pub(in crate::catalog) fn broken<'a>(keep: &'a Keep, tree: &NodeTree, but: Option<&str>) -> Option<&'a Path> {
     let holds = |path: &Path, condition: &Condition| condition.holds(path.as_str(), tree.info(path.as_str()).as_ref());
     let looked_at = |path: &Path| but != Some(path.as_str());
     keep.conditions.iter().find(|(path, c)| looked_at(path) && !holds(path, c)).map(|(path, _)| path)

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The form of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum MomentForm {
     Date,
     Timestamp,
     Time,
@@ -15,7 +15,7 @@ pub enum Form {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    pub form: Form,
+    pub form: MomentForm,
     pub value: i128,
     pub scale: i32,
     pub zoned: bool,
@@ -30,20 +30,25 @@ impl Moment {
     /// Reads `YYYY-MM-DD`.
     pub fn date(text: &str) -> Option<Moment> {
         let (days, rest) = read_date(text.trim())?;
-        rest.is_empty().then_some(Moment { form: Form::Date, value: i128::from(days * DAY), scale: 0, zoned: false })
+        rest.is_empty().then_some(Moment {
+            form: MomentForm::Date,
+            value: i128::from(days * DAY),
+            scale: 0,
+            zoned: false,
+        })
     }
 
     /// Reads `YYYY-MM-DD[ HH:MM[:SS[.f]][zone]]`; the zone is `Z`, `UTC` or `+HH[[:]MM]`.
     pub fn timestamp(text: &str) -> Option<Moment> {
         let (days, rest) = read_date(text.trim())?;
         if rest.is_empty() {
-            return Some(Moment { form: Form::Timestamp, value: i128::from(days * DAY), scale: 0, zoned: false });
+            return Some(Moment { form: MomentForm::Timestamp, value: i128::from(days * DAY), scale: 0, zoned: false });
         }
         let (seconds, fraction, scale, rest) = read_time(rest.strip_prefix(['T', 't', ' '])?.trim_start())?;
         let offset = read_zone(rest.trim_start())?;
         let seconds = i128::from(days * DAY + seconds - offset.unwrap_or(0));
         Some(Moment {
-            form: Form::Timestamp,
+            form: MomentForm::Timestamp,
             value: seconds * 10i128.pow(scale) + fraction,
             scale: scale as i32,
             zoned: offset.is_some(),
@@ -54,7 +59,7 @@ impl Moment {
     pub fn time(text: &str) -> Option<Moment> {
         let (seconds, fraction, scale, rest) = read_time(text.trim())?;
         let value = i128::from(seconds) * 10i128.pow(scale) + fraction;
-        rest.is_empty().then_some(Moment { form: Form::Time, value, scale: scale as i32, zoned: false })
+        rest.is_empty().then_some(Moment { form: MomentForm::Time, value, scale: scale as i32, zoned: false })
     }
 }
 
@@ -152,9 +157,9 @@ impl fmt::Display for Moment {
             time += &format!(".{:0width$}", self.value.rem_euclid(power), width = self.scale as usize);
         }
         match self.form {
-            Form::Date => write!(f, "date '{date}'"),
-            Form::Timestamp => write!(f, "timestamp '{date} {time}{}'", if self.zoned { "+00:00" } else { "" }),
-            Form::Time => write!(f, "time '{time}'"),
+            MomentForm::Date => write!(f, "date '{date}'"),
+            MomentForm::Timestamp => write!(f, "timestamp '{date} {time}{}'", if self.zoned { "+00:00" } else { "" }),
+            MomentForm::Time => write!(f, "time '{time}'"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Exact decimal literals of any size, and their place among the values of a column.
 //!
-//! Invariants: `digits` has no zero at either end, and is empty for zero, which is negative only as the float `-0.0`. In a [`Place`]
+//! Invariants: `digits` has no zero at either end, and is empty for zero, which is negative only as the float `-0.0`. In a [`Floor`]
 //! `(floor, exact)`, `floor` is the greatest value of the domain that is not above the literal, and `exact` says
 //! whether it equals the literal; so every comparison with the literal becomes one with `floor`.
 
@@ -18,7 +18,7 @@ pub struct Number {
 }
 
 /// The floor of a literal in a domain, and whether it equals the literal.
-pub type Place<T> = (T, bool);
+pub type Floor<T> = (T, bool);
 
 /// All exponents beyond this have the same effect: the number is outside the range of every column type.
 const EXPONENT_MAX: i64 = 1_000_000_000;
@@ -75,7 +75,7 @@ impl Number {
     }
 
     /// Floor of `self * 10^scale`, clamped to the range of `i128`.
-    pub fn floor(&self, scale: i32) -> Place<i128> {
+    pub fn floor(&self, scale: i32) -> Floor<i128> {
         if self.digits.is_empty() {
             return (0, true);
         }
@@ -118,7 +118,7 @@ impl Number {
 
     /// Floor among floats. Integers are placed exactly; a fractional literal becomes its nearest float, unless it is beyond
     /// all floats.
-    pub fn floor_float(&self) -> Place<f64> {
+    pub fn floor_float(&self) -> Floor<f64> {
         let near = self.nearest();
         if near.is_infinite() {
             return (if self.negative { f64::NEG_INFINITY } else { f64::MAX }, false);

@@ -328,7 +328,7 @@ fn shown(sql: &Sql) -> String {
         Sql::InSubquery { .. } | Sql::Subquery(_) | Sql::Exists { .. } => "a subquery".to_owned(),
         Sql::Tuple(_) => "a list outside `in`".to_owned(),
         other => {
-            let mut head = Head(String::new());
+            let mut head = DebugName(String::new());
             // This ends with an error as soon as the name is complete.
             let _ = write!(head, "{other:?}");
             head.0
@@ -337,9 +337,9 @@ fn shown(sql: &Sql) -> String {
 }
 
 /// Takes the name of a construct from its debug output, and stops the output before it recurses.
-struct Head(String);
+struct DebugName(String);
 
-impl fmt::Write for Head {
+impl fmt::Write for DebugName {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric());
         self.0.push_str(&text[..end.unwrap_or(text.len())]);

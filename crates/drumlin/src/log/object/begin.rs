@@ -9,7 +9,7 @@ use super::super::origin::Origin;
 use super::super::recovery::OnLoss;
 use super::super::root::Root;
 use super::super::{Base, Opened, evidence};
-use super::{ObjectLog, Tail};
+use super::{ObjectLog, RootState};
 use crate::base::waiting::Exclusive;
 use crate::base::{EntryId, Env, Error, Result};
 use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};
@@ -56,7 +56,7 @@ impl ObjectLog {
 
     fn of(storage: Arc<dyn Storage>, env: Env, retry: u64, own: u128, (root, tag): (Root, Tag)) -> Self {
         let known = root.seq;
-        let tail = Tail::new(root, tag, known, retry);
+        let tail = RootState::new(root, tag, known, retry);
         let seen = tail.seen.clone();
         Self { storage, env, retry, own, tail: Exclusive::new("a call that waits for the log", tail), seen }
     }

@@ -21,7 +21,7 @@ pub enum Form {
 
 /// How a segment stores values, as far as it matters to the types in which they are handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kept {
+pub enum PhysicalForm {
     /// Value by value.
     #[default]
     Values,
@@ -29,23 +29,23 @@ pub enum Kept {
     Dictionary8,
     /// Strings and binary as a dictionary with keys of 16 bits.
     Dictionary16,
-    /// Timestamps in nanoseconds, all of which are whole microseconds. Earlier versions noted it; now it says no more than [`Kept::Values`].
+    /// Timestamps in nanoseconds, all of which are whole microseconds. Earlier versions noted it; now it says no more than [`PhysicalForm::Values`].
     Micros,
 }
 
 /// The cheapest Arrow type that holds the values of every one of several segments of a column of type `data_type`:
 /// decimals as wide as their precision needs; strings and binary as a dictionary if all segments keep one, else as views.
-pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
+pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm>) -> DataType {
     if let Some(plain) = plain_type(data_type) {
         let widest = kept.reduce(|a, b| match (a, b) {
-            (Kept::Values, _) | (_, Kept::Values) => Kept::Values,
-            (Kept::Dictionary16, _) | (_, Kept::Dictionary16) => Kept::Dictionary16,
-            _ => Kept::Dictionary8,
+            (PhysicalForm::Values, _) | (_, PhysicalForm::Values) => PhysicalForm::Values,
+            (PhysicalForm::Dictionary16, _) | (_, PhysicalForm::Dictionary16) => PhysicalForm::Dictionary16,
+            _ => PhysicalForm::Dictionary8,
         });
         let dictionary = |key| DataType::Dictionary(Box::new(key), Box::new(plain.clone()));
         return match widest {
-            Some(Kept::Dictionary8) => dictionary(DataType::UInt8),
-            Some(Kept::Dictionary16) => dictionary(DataType::UInt16),
+            Some(PhysicalForm::Dictionary8) => dictionary(DataType::UInt8),
+            Some(PhysicalForm::Dictionary16) => dictionary(DataType::UInt16),
             _ if plain == DataType::Utf8 => DataType::Utf8View,
             _ => DataType::BinaryView,
         };
@@ -64,11 +64,11 @@ pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> Da
 /// The Arrow type in which engines take a column at the least cost, and push down most: strings as a dictionary if all segments keep
 /// one; never views, half floats, or decimals of 256 bits, at any depth, of which one column makes a table useless to an engine that has no such type. It
 /// holds the same values, whatever other segments may be added, except decimals of more than 38 digits, which are refused when they are read.
-pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = Kept>) -> DataType {
+pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm>) -> DataType {
     let mut kept = kept.peekable();
     let known = kept.peek().is_some();
     match plain_type(data_type) {
-        Some(plain) if known && kept.all(|kept| kept != Kept::Values) => {
+        Some(plain) if known && kept.all(|kept| kept != PhysicalForm::Values) => {
             DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain))
         }
         _ => known_to_engines(data_type),

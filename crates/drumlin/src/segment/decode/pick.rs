@@ -20,7 +20,7 @@ use crate::base::{Error, Result};
 use crate::segment::encode::codec::{Codec, refused};
 use crate::segment::forms::bits::read_nulls;
 use crate::segment::forms::dictionary::read_count;
-use crate::segment::forms::tag::{NULLS, Tag};
+use crate::segment::forms::tag::{FormTag, NULLS};
 use crate::segment::forms::text::{key_type, only_nulls};
 use crate::segment::forms::tree;
 use crate::segment::forms::wire::Reader;
@@ -53,13 +53,13 @@ fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -
     let byte = input.peek()?;
     let nullable = byte & NULLS != 0;
     let plain = plain_type(data_type);
-    match (Tag::of(byte)?, machine_type(data_type), plain) {
-        (Tag::Vortex, Some(ptype), _) => {
+    match (FormTag::of(byte)?, machine_type(data_type), plain) {
+        (FormTag::Vortex, Some(ptype), _) => {
             input.u8()?;
             let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
             numbers(codec, &array, ptype, data_type, picked).map(Some)
         }
-        (Tag::Vortex, _, Some(plain)) => {
+        (FormTag::Vortex, _, Some(plain)) => {
             input.u8()?;
             let dtype = match plain {
                 DataType::Utf8 => DType::Utf8(nullable.into()),
@@ -68,11 +68,11 @@ fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -
             let array = take_from(&tree::read(codec, input, &dtype, rows)?, picked)?;
             export(codec, array, data_type, &mut codec.context()).map(Some)
         }
-        (Tag::Dictionary, _, Some(plain)) => {
+        (FormTag::Dictionary, _, Some(plain)) => {
             input.u8()?;
             into_text(of_dictionary(input, rows, &plain, picked)?, data_type).map(Some)
         }
-        (Tag::Plain, None, Some(plain)) => {
+        (FormTag::Plain, None, Some(plain)) => {
             input.u8()?;
             into_text(of_plain_text(input, rows, nullable, &plain, picked)?, data_type).map(Some)
         }
@@ -93,7 +93,7 @@ fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u3
     }
     let (key, ptype) = key_type(count);
     let byte = input.peek()?;
-    let keys = if Tag::of(byte)? == Tag::Vortex {
+    let keys = if FormTag::of(byte)? == FormTag::Vortex {
         input.u8()?;
         let codec = Codec::get();
         let nullable = byte & NULLS != 0;
@@ -221,8 +221,9 @@ mod tests {
             Arc::new(StringArray::from_iter_values((0..n).map(|_| noise(16)))),
             Arc::new(BinaryViewArray::from_iter((0..n).map(|i| null(i, 6).then(|| noise(9))))),
         ];
-        let tags = columns.iter().map(|column| Tag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
-        for tag in [Tag::Plain, Tag::Vortex, Tag::Dictionary] {
+        let tags =
+            columns.iter().map(|column| FormTag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
+        for tag in [FormTag::Plain, FormTag::Vortex, FormTag::Dictionary] {
             assert!(tags[6..].contains(&tag), "no text is stored as {tag:?}: {tags:?}");
         }
         for column in columns {

@@ -24,9 +24,9 @@ pub fn measure(array: &ArrayRef) -> ColumnStats {
     ColumnStats { nulls, min, max, exact }
 }
 
-type Bounds = (Option<Stat>, Option<Stat>, bool);
+type MinMax = (Option<Stat>, Option<Stat>, bool);
 
-fn bounds(array: &ArrayRef) -> Bounds {
+fn bounds(array: &ArrayRef) -> MinMax {
     match array.data_type() {
         DataType::Boolean => {
             let array = array.as_boolean();
@@ -71,7 +71,7 @@ fn bounds(array: &ArrayRef) -> Bounds {
     }
 }
 
-fn exactly<T>(range: Option<(T, T)>, stat: impl Fn(T) -> Stat) -> Bounds {
+fn exactly<T>(range: Option<(T, T)>, stat: impl Fn(T) -> Stat) -> MinMax {
     match range {
         Some((least, greatest)) => (Some(stat(least)), Some(stat(greatest)), true),
         None => (None, None, false),
@@ -83,20 +83,20 @@ fn range<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<(T::Native, T::Nativ
     min(array).zip(max(array))
 }
 
-fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> Bounds {
+fn signed<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &ArrayRef) -> MinMax {
     exactly(range::<T>(array), |value| Stat::Int(value.into()))
 }
 
-fn unsigned<T: ArrowPrimitiveType<Native: Into<u64>>>(array: &ArrayRef) -> Bounds {
+fn unsigned<T: ArrowPrimitiveType<Native: Into<u64>>>(array: &ArrayRef) -> MinMax {
     exactly(range::<T>(array), |value| Stat::UInt(value.into()))
 }
 
-fn decimals<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Bounds {
+fn decimals<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> MinMax {
     exactly(range::<T>(array), |value| Stat::Decimal(value.into()))
 }
 
 /// Arrow's own minimum follows the total order of IEEE 754, where a negative NaN is least.
-fn floats<T: ArrowPrimitiveType<Native: Into<f64>>>(array: &ArrayRef) -> Bounds {
+fn floats<T: ArrowPrimitiveType<Native: Into<f64>>>(array: &ArrayRef) -> MinMax {
     let array = array.as_primitive::<T>();
     let widen = |range: (f64, f64), value: T::Native| {
         let value = value.into();
@@ -113,7 +113,7 @@ fn floats<T: ArrowPrimitiveType<Native: Into<f64>>>(array: &ArrayRef) -> Bounds 
     exactly(Some(range), Stat::Float)
 }
 
-fn bytes<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> Bounds {
+fn bytes<'a>(mut values: impl Iterator<Item = &'a [u8]>) -> MinMax {
     let Some(first) = values.next() else {
         return (None, None, false);
     };

@@ -62,29 +62,29 @@ impl RowDigest {
     /// Adds the rows of a piece of the column that `keep` says, or all, after those that were added before. One pass over
     /// them; texts, lists and the like take 8 bytes a row.
     pub fn add(&mut self, array: &ArrayRef, keep: Option<&BooleanBuffer>) {
-        let values = Values::of(array);
-        let Some(keep) = keep else { return self.add_rows(&values, &Rows::All(0..array.len())) };
+        let values = HashValues::of(array);
+        let Some(keep) = keep else { return self.add_rows(&values, &PieceRows::All(0..array.len())) };
         for (at, kept) in keep.bit_chunks().iter_padded().enumerate() {
             let first = at * 64;
             match kept {
                 0 => {}
-                u64::MAX => self.add_rows(&values, &Rows::All(first..first + 64)),
-                kept => self.add_rows(&values, &Rows::Some { first, kept }),
+                u64::MAX => self.add_rows(&values, &PieceRows::All(first..first + 64)),
+                kept => self.add_rows(&values, &PieceRows::Some { first, kept }),
             }
         }
     }
 
-    fn add_rows(&mut self, values: &Values, rows: &Rows) {
+    fn add_rows(&mut self, values: &HashValues, rows: &PieceRows) {
         self.sum = self.sum.wrapping_add(values.sum(rows, self.rows));
         self.rows += match rows {
-            Rows::All(rows) => rows.len() as u64,
-            Rows::Some { kept, .. } => u64::from(kept.count_ones()),
+            PieceRows::All(rows) => rows.len() as u64,
+            PieceRows::Some { kept, .. } => u64::from(kept.count_ones()),
         };
     }
 }
 
 /// Rows of a piece.
-enum Rows {
+enum PieceRows {
     All(Range<usize>),
     /// Those whose bits are set in `kept`, from `first` on.
     Some {
@@ -120,16 +120,16 @@ fn of_wide(value: i128) -> u64 {
 }
 
 /// The values of a column, ready to be hashed.
-enum Values {
-    Numbers(Numbers),
+enum HashValues {
+    Numbers(NumberBuffer),
     /// Keys, and the hashes of what they stand for.
-    Keys(Numbers, Vec<u64>),
+    Keys(NumberBuffer, Vec<u64>),
     /// Hashes of all rows.
     Hashed(Vec<u64>),
 }
 
 /// Numbers of a machine type; floats by their bits.
-enum Numbers {
+enum NumberBuffer {
     I8(ScalarBuffer<i8>, Option<NullBuffer>),
     I16(ScalarBuffer<i16>, Option<NullBuffer>),
     I32(ScalarBuffer<i32>, Option<NullBuffer>),
@@ -141,22 +141,28 @@ enum Numbers {
 
 /// The sum of the hashes of some rows, the first of which comes after `before` others.
 #[inline]
-fn sum_of<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: &Rows, before: u64, hash: impl Fn(T) -> u64) -> u64 {
+fn sum_of<T: Copy>(
+    values: &[T],
+    nulls: Option<&NullBuffer>,
+    rows: &PieceRows,
+    before: u64,
+    hash: impl Fn(T) -> u64,
+) -> u64 {
     let hash_at = |row: usize, value: T| match nulls {
         Some(nulls) if nulls.is_null(row) => NULL,
         _ => hash(value),
     };
     match rows {
-        Rows::All(rows) if nulls.is_none() => {
+        PieceRows::All(rows) if nulls.is_none() => {
             let hashes = values[rows.clone()].iter().zip(before..).map(|(value, place)| at_place(hash(*value), place));
             hashes.fold(0, u64::wrapping_add)
         }
-        Rows::All(rows) => {
+        PieceRows::All(rows) => {
             let hashes = rows.clone().zip(before..).map(|(row, place)| at_place(hash_at(row, values[row]), place));
             hashes.fold(0, u64::wrapping_add)
         }
         // Of few rows beside each other: without a branch for each.
-        Rows::Some { first, kept } => {
+        PieceRows::Some { first, kept } => {
             let (mut sum, mut place) = (0u64, before);
             let last = 64 - kept.leading_zeros() as usize;
             for (bit, value) in values[*first..first + last].iter().enumerate() {
@@ -169,20 +175,20 @@ fn sum_of<T: Copy>(values: &[T], nulls: Option<&NullBuffer>, rows: &Rows, before
     }
 }
 
-impl Values {
+impl HashValues {
     fn of(array: &ArrayRef) -> Self {
-        if let Some(numbers) = Numbers::of(array) {
+        if let Some(numbers) = NumberBuffer::of(array) {
             return Self::Numbers(numbers);
         }
         if let Some(dictionary) = array.as_any_dictionary_opt()
-            && let Some(keys) = Numbers::of(dictionary.keys())
+            && let Some(keys) = NumberBuffer::of(dictionary.keys())
         {
             return Self::Keys(keys, hashes(dictionary.values()));
         }
         Self::Hashed(hashes(array))
     }
 
-    fn sum(&self, rows: &Rows, before: u64) -> u64 {
+    fn sum(&self, rows: &PieceRows, before: u64) -> u64 {
         match self {
             Self::Numbers(numbers) => numbers.sum(rows, before, |number| number),
             Self::Keys(keys, hashes) => keys.sum(rows, before, |key| hashes.get(key as usize).copied().unwrap_or(NULL)),
@@ -191,7 +197,7 @@ impl Values {
     }
 }
 
-impl Numbers {
+impl NumberBuffer {
     /// Those of a column whose values are single numbers.
     fn of(array: &dyn Array) -> Option<Self> {
         fn numbers<T: ArrowNativeType>(array: &dyn Array) -> ScalarBuffer<T> {
@@ -210,7 +216,7 @@ impl Numbers {
         })
     }
 
-    fn sum(&self, rows: &Rows, before: u64, hash: impl Fn(u64) -> u64) -> u64 {
+    fn sum(&self, rows: &PieceRows, before: u64, hash: impl Fn(u64) -> u64) -> u64 {
         match self {
             Self::I8(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(i64::from(v) as u64)),
             Self::I16(values, nulls) => sum_of(values, nulls.as_ref(), rows, before, |v| hash(i64::from(v) as u64)),
@@ -291,7 +297,7 @@ fn hashes(array: &ArrayRef) -> Vec<u64> {
         }
         DataType::ListView(_) => of_views(array.as_list_view::<i32>()),
         DataType::LargeListView(_) => of_views(array.as_list_view::<i64>()),
-        _ => match Numbers::of(array) {
+        _ => match NumberBuffer::of(array) {
             Some(numbers) => numbers.hashes(),
             // A column of the null type; there are no others, see table/schema/stored.rs.
             None => vec![NULL; array.len()],

@@ -14,20 +14,20 @@ use super::proof::{Proof, RowDigest, same};
 use super::scheme::Scheme;
 use super::stats::ColumnStats;
 use crate::base::{Error, Result};
-use crate::segment::decode::form::{Form, Kept};
+use crate::segment::decode::form::{Form, PhysicalForm};
 use crate::segment::decode::join::join;
 use crate::segment::decode::select::filter_rows;
 use crate::segment::decode::types::{plain_type, text_bytes};
-use crate::segment::forms::codes::{Codes, Cutter};
+use crate::segment::forms::codes::{Codes, CodesCutter};
 use crate::segment::forms::compact::compact;
-use crate::segment::forms::tag::Tag;
+use crate::segment::forms::tag::FormTag;
 use crate::segment::forms::text;
 use crate::segment::forms::text::too_long;
 use crate::segment::forms::wire::Writer;
 use crate::segment::{Segment, decode, encode_like, guarded, read_whole};
 
 /// A segment from which some rows are taken.
-pub struct Source<'a> {
+pub struct SegmentSource<'a> {
     /// The segment's bytes; their checksum matches.
     pub bytes: Bytes,
     /// Its rows.
@@ -48,7 +48,7 @@ pub struct Source<'a> {
 ///
 /// With [`Proof::Decoded`], `Internal` if the new segments, decoded again, do not say the rows that were read.
 pub fn rewrite(
-    sources: &[Source<'_>],
+    sources: &[SegmentSource<'_>],
     data_type: &DataType,
     sizes: &[u32],
     as_codes: bool,
@@ -69,7 +69,7 @@ pub fn rewrite(
 
 /// Does so, and digests the rows as they are read.
 fn encode_again(
-    sources: &[Source<'_>],
+    sources: &[SegmentSource<'_>],
     data_type: &DataType,
     sizes: &[u32],
     as_codes: bool,
@@ -116,7 +116,7 @@ fn encode_again(
             Some(whole) => whole,
             None => {
                 if exact.is_none() {
-                    let read = |source: &Source<'_>| {
+                    let read = |source: &SegmentSource<'_>| {
                         let read = |input: &mut _| read_whole(input, source.rows, data_type, Form::Exact);
                         kept(guarded(source.bytes.clone(), source.rows, data_type, read)?, source, as_codes)
                     };
@@ -154,7 +154,7 @@ pub fn decode_with_scheme(bytes: Bytes, rows: usize, data_type: &DataType, form:
 }
 
 /// The wanted rows of a source; with `others`, values that none of them has may stay in dictionaries.
-fn kept(array: ArrayRef, source: &Source<'_>, others: bool) -> Result<ArrayRef> {
+fn kept(array: ArrayRef, source: &SegmentSource<'_>, others: bool) -> Result<ArrayRef> {
     let rows = match source.keep {
         Some(keep) => filter_rows(&array, &BooleanArray::new(keep.clone(), None))?,
         None => array,
@@ -163,8 +163,8 @@ fn kept(array: ArrayRef, source: &Source<'_>, others: bool) -> Result<ArrayRef> 
 }
 
 /// The same for a long text, as codes; `None` if a source is stored otherwise, or if there are too many dictionaries.
-fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Option<Vec<Segment>>> {
-    let mut cutter = Cutter::new(sizes.iter().map(|size| *size as usize).collect());
+fn rewrite_codes(sources: &[SegmentSource<'_>], data_type: &DataType, sizes: &[u32]) -> Result<Option<Vec<Segment>>> {
+    let mut cutter = CodesCutter::new(sizes.iter().map(|size| *size as usize).collect());
     for source in sources {
         let parts = guarded(source.bytes.clone(), source.rows, data_type, |input| {
             let parts = text::read_codes(input, source.rows)?;
@@ -196,10 +196,10 @@ fn rewrite_codes(sources: &[Source<'_>], data_type: &DataType, sizes: &[u32]) ->
         }
         let Some(tree) = Codes::join(Codec::get(), parts) else { return Ok(None) };
         let mut out = Writer::default();
-        Tag::Vortex.write(&mut out, nulls > 0);
+        FormTag::Vortex.write(&mut out, nulls > 0);
         tree.write(&mut out);
         let stats = ColumnStats { nulls: nulls as u64, exact: false, ..bounds.clone() };
-        segments.push(Segment { bytes: out.finish(), stats, kept: Kept::Values });
+        segments.push(Segment { bytes: out.finish(), stats, kept: PhysicalForm::Values });
     }
     if segments.len() != sizes.len() {
         return Err(Error::corrupt(format!("a text has rows for only {} of {} segments", segments.len(), sizes.len())));

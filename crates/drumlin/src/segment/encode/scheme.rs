@@ -58,7 +58,7 @@ impl Compression {
 /// How an earlier part of a column was encoded. The default is empty: a form is searched for.
 #[derive(Clone, Debug, Default)]
 pub struct Scheme {
-    pub(in crate::segment) found: Option<Found>,
+    pub(in crate::segment) found: Option<FoundEncoding>,
     pub(in crate::segment) compression: Compression,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::segment) struct Search {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::segment) struct Found {
+pub(in crate::segment) struct FoundEncoding {
     pub hint: Hint,
     /// Bytes of the segment, and its rows.
     pub bytes: u64,
@@ -82,7 +82,7 @@ pub(in crate::segment) struct Found {
 
 impl Scheme {
     pub(in crate::segment) fn new(hint: Hint, bytes: usize, rows: usize, text: Option<Arc<Text>>) -> Self {
-        let found = Some(Found { hint, bytes: bytes as u64, rows: rows as u64, text });
+        let found = Some(FoundEncoding { hint, bytes: bytes as u64, rows: rows as u64, text });
         Self { found, compression: Compression::default() }
     }
 

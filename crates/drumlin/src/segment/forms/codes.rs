@@ -19,7 +19,7 @@ use vortex_onpair::{OnPair, OnPairArrayExt, OnPairArraySlotsExt};
 
 use super::bits::packed;
 use super::onpair::{Dictionary, Text};
-use super::tree::Tree;
+use super::tree::ArrayTree;
 use crate::base::{Error, Result};
 use crate::segment::encode::codec::{Codec, LONG_ROWS_MIN, refused};
 use crate::segment::encode::hint::Hint;
@@ -122,13 +122,13 @@ impl Codes {
     }
 
     /// The encoded text, ready to be written.
-    pub fn tree(self, codec: &Codec) -> Option<Tree> {
+    pub fn tree(self, codec: &Codec) -> Option<ArrayTree> {
         let nullable = self.null_count() > 0;
-        Tree::of_encoded(codec, &self.array(codec, nullable)?)
+        ArrayTree::of_encoded(codec, &self.array(codec, nullable)?)
     }
 
     /// An encoded text of several dictionaries. `None` if there are too many for its rows.
-    pub fn join(codec: &Codec, mut parts: Vec<Self>) -> Option<Tree> {
+    pub fn join(codec: &Codec, mut parts: Vec<Self>) -> Option<ArrayTree> {
         if parts.len() == 1 {
             return parts.pop()?.tree(codec);
         }
@@ -139,12 +139,12 @@ impl Codes {
         let chunks: Vec<VortexRef> =
             parts.into_iter().map(|part| part.array(codec, nullable)).collect::<Option<_>>()?;
         let array = ChunkedArray::try_new(chunks, DType::Utf8(Nullability::from(nullable))).ok()?;
-        Tree::of_encoded(codec, &array.into_array())
+        ArrayTree::of_encoded(codec, &array.into_array())
     }
 }
 
 /// Copies rows out of parts into new outputs of given sizes.
-pub(in crate::segment) struct Cutter {
+pub(in crate::segment) struct CodesCutter {
     sizes: std::vec::IntoIter<usize>,
     room: usize,
     current: Vec<Building>,
@@ -187,7 +187,7 @@ impl Building {
     }
 }
 
-impl Cutter {
+impl CodesCutter {
     /// A cutter that makes outputs of `sizes` rows.
     pub fn new(sizes: Vec<usize>) -> Self {
         let mut sizes = sizes.into_iter();

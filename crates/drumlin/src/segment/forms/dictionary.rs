@@ -12,7 +12,7 @@ use arrow::datatypes::{
 };
 use std::sync::Arc;
 
-use super::tag::Tag;
+use super::tag::FormTag;
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::{Words, machine_type};
 use crate::base::{Error, Result, TypeName};
@@ -41,7 +41,7 @@ pub(in crate::segment) fn write_parts(
     values: &ArrayRef,
     write_column: WriteColumn,
 ) -> Result<()> {
-    out.u8(Tag::Dictionary as u8);
+    out.u8(FormTag::Dictionary as u8);
     out.varint(values.len() as u64);
     keys.write(out);
     write_column(out, values)

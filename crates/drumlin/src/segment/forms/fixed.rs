@@ -28,7 +28,7 @@ use arrow::datatypes::{DECIMAL32_MAX_PRECISION, DataType, Decimal128Type, Decima
 use vortex_array::dtype::PType;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
-use super::tag::{NULLS, Tag};
+use super::tag::{FormTag, NULLS};
 use super::text;
 use super::wire::{Reader, Writer};
 use super::words::{PLAIN_MAX, Words, machine_type, zeroed};
@@ -56,7 +56,7 @@ pub(in crate::segment) fn write_number(out: &mut Writer, array: &ArrayRef, ptype
     let words = Words::of(&array.to_data(), ptype);
     match scales(array.data_type()).then(|| common_factor(&words)).flatten() {
         Some((factor, rest)) => {
-            out.u8(Tag::Scaled as u8);
+            out.u8(FormTag::Scaled as u8);
             out.varint(factor as u64);
             out.varint(rest as u64);
             let values = words.typed::<i64>().iter().map(|value| value.div_euclid(factor)).collect();
@@ -96,7 +96,7 @@ pub(in crate::segment) fn read_number(
     data_type: &DataType,
     ptype: PType,
 ) -> Result<ArrayRef> {
-    let scaled = scales(data_type) && input.peek()? == Tag::Scaled as u8;
+    let scaled = scales(data_type) && input.peek()? == FormTag::Scaled as u8;
     let words = if scaled {
         input.u8()?;
         let (factor, rest) = (input.varint()? as i64, input.varint()? as i64);
@@ -136,7 +136,7 @@ pub(in crate::segment) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
         }
         wide
     };
-    out.u8(Tag::Wide as u8);
+    out.u8(FormTag::Wide as u8);
     let high = wide.iter().map(|value| (value >> 64) as i64).collect();
     Words::new::<i64>(PType::I64, high, nulls.cloned()).write(out);
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
@@ -151,7 +151,7 @@ fn write_narrow(out: &mut Writer, mut words: Words) {
         let values = words.typed::<i64>().iter().map(|value| *value as i32).collect();
         words = Words::new::<i32>(PType::I32, values, words.nulls);
     }
-    out.u8(Tag::Narrow as u8);
+    out.u8(FormTag::Narrow as u8);
     out.u8(words.ptype.byte_width() as u8);
     words.write(out);
 }
@@ -178,8 +178,8 @@ pub(in crate::segment) fn read_decimal(
     form: Form,
 ) -> Result<ArrayRef> {
     let byte = input.peek()?;
-    let (values, nulls): (Vec<i128>, _) = match Tag::of(byte)? {
-        Tag::Narrow => {
+    let (values, nulls): (Vec<i128>, _) = match FormTag::of(byte)? {
+        FormTag::Narrow => {
             input.u8()?;
             let ptype = match input.u8()? {
                 4 => PType::I32,
@@ -217,7 +217,7 @@ pub(in crate::segment) fn read_decimal(
             };
             (values, words.nulls)
         }
-        Tag::Wide => {
+        FormTag::Wide => {
             input.u8()?;
             let high = Words::read(input, rows, PType::I64)?;
             let low = Words::read(input, rows, PType::U64)?;
@@ -245,12 +245,12 @@ pub(in crate::segment) fn write_bools(out: &mut Writer, array: &BooleanArray) {
         let bytes: Vec<u8> = values.iter().map(u8::from).collect();
         let words = Words::new(PType::U8, bytes, None).prepare(out.search());
         if words.size() < bitmap {
-            Tag::Narrow.write(out, nulls.is_some());
+            FormTag::Narrow.write(out, nulls.is_some());
             write_nulls(out, nulls);
             return words.write(out);
         }
     }
-    Tag::Plain.write(out, nulls.is_some());
+    FormTag::Plain.write(out, nulls.is_some());
     write_nulls(out, nulls);
     write_bits(out, &values);
 }
@@ -259,9 +259,9 @@ pub(in crate::segment) fn write_bools(out: &mut Writer, array: &BooleanArray) {
 pub(in crate::segment) fn read_bools(input: &mut Reader, rows: usize) -> Result<ArrayRef> {
     let byte = input.u8()?;
     let nulls = read_nulls(input, rows, byte & NULLS != 0)?;
-    let values = match Tag::of(byte)? {
-        Tag::Plain => read_bits(input, rows)?,
-        Tag::Narrow => {
+    let values = match FormTag::of(byte)? {
+        FormTag::Plain => read_bits(input, rows)?,
+        FormTag::Narrow => {
             let words = Words::read(input, rows, PType::U8)?;
             let bytes = words.typed::<u8>();
             BooleanBuffer::collect_bool(rows, |row| bytes[row] != 0)
@@ -288,11 +288,11 @@ pub(in crate::segment) fn write_fixed(out: &mut Writer, array: &ArrayRef, size: 
         if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef), out.search())
             && tree.size() < values.len()
         {
-            Tag::Vortex.write(out, nulls.is_some());
+            FormTag::Vortex.write(out, nulls.is_some());
             return tree.write(out);
         }
     }
-    Tag::Plain.write(out, nulls.is_some());
+    FormTag::Plain.write(out, nulls.is_some());
     write_nulls(out, nulls);
     match nulls {
         None => out.buffer(&values),
@@ -314,8 +314,8 @@ pub(in crate::segment) fn read_fixed(
     size: usize,
 ) -> Result<ArrayRef> {
     let byte = input.peek()?;
-    match Tag::of(byte)? {
-        Tag::Plain => {
+    match FormTag::of(byte)? {
+        FormTag::Plain => {
             input.u8()?;
             let nulls = read_nulls(input, rows, byte & NULLS != 0)?;
             let len = rows.checked_mul(size);
@@ -324,7 +324,7 @@ pub(in crate::segment) fn read_fixed(
             })?;
             build_fixed(rows, data_type, aligned(input.buffer(len)?), nulls)
         }
-        Tag::Vortex => {
+        FormTag::Vortex => {
             input.u8()?;
             let array = text::read_compressed(input, byte & NULLS != 0, rows, &DataType::Binary, Form::Exact)?;
             let array = array.as_binary::<i32>();

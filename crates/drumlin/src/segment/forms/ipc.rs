@@ -14,7 +14,7 @@ use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::root_as_message;
 use arrow::ipc::writer::StreamWriter;
 
-use super::tag::Tag;
+use super::tag::FormTag;
 use super::wire::{Reader, Writer};
 use crate::base::{Error, Result, TypeName};
 
@@ -26,7 +26,7 @@ pub(in crate::segment) fn write(out: &mut Writer, array: &ArrayRef) -> Result<()
     let mut stream = StreamWriter::try_new(Vec::new(), batch.schema_ref())?;
     stream.write(&batch)?;
     let bytes = stream.into_inner()?;
-    out.u8(Tag::Ipc as u8);
+    out.u8(FormTag::Ipc as u8);
     out.varint(bytes.len() as u64);
     out.buffer(&bytes);
     Ok(())

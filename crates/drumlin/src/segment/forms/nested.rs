@@ -22,7 +22,7 @@ use arrow::error::ArrowError;
 use vortex_array::dtype::PType;
 
 use super::bits::{read_nulls, write_nulls};
-use super::tag::{NULLS, Tag};
+use super::tag::{FormTag, NULLS};
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
 use crate::base::{Error, Result, TypeName};
@@ -35,7 +35,7 @@ fn damaged(error: ArrowError) -> Error {
     Error::corrupt("a nested column is damaged").with_source(error)
 }
 
-fn begin(out: &mut Writer, tag: Tag, array: &dyn Array) {
+fn begin(out: &mut Writer, tag: FormTag, array: &dyn Array) {
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     tag.write(out, nulls.is_some());
     write_nulls(out, nulls);
@@ -72,13 +72,13 @@ pub(in crate::segment) fn write(out: &mut Writer, array: &ArrayRef, write_column
         DataType::LargeList(field) => write_list(out, array.as_list::<i64>(), field, write_column)?,
         DataType::Map(field, _) => {
             let map = array.as_map();
-            begin(out, Tag::List, map);
+            begin(out, FormTag::List, map);
             let entries: ArrayRef = Arc::new(map.entries().clone());
             write_lists(out, map.offsets(), field, &entries, write_column)?;
         }
         DataType::FixedSizeList(field, size) => {
             let list = array.as_fixed_size_list();
-            begin(out, Tag::FixedList, list);
+            begin(out, FormTag::FixedList, list);
             let values = list.values().slice(0, list.len() * size.as_usize());
             // A null list has elements too, of any value.
             let covered = list.nulls().map(|nulls| nulls.expand(size.as_usize()));
@@ -93,7 +93,7 @@ pub(in crate::segment) fn write(out: &mut Writer, array: &ArrayRef, write_column
 }
 
 fn write_struct(out: &mut Writer, array: &StructArray, fields: &Fields, write_column: WriteColumn) -> Result<()> {
-    begin(out, Tag::Struct, array);
+    begin(out, FormTag::Struct, array);
     for (field, column) in fields.iter().zip(array.columns()) {
         check_declared("field", field, column, array.nulls())?;
         write_column(out, column)?;
@@ -107,7 +107,7 @@ fn write_list<O: Offset>(
     field: &FieldRef,
     write_column: WriteColumn,
 ) -> Result<()> {
-    begin(out, Tag::List, array);
+    begin(out, FormTag::List, array);
     write_lists(out, array.offsets(), field, array.values(), write_column)
 }
 
@@ -130,7 +130,7 @@ fn write_list_view<O: Offset>(
     field: &FieldRef,
     write_column: WriteColumn,
 ) -> Result<()> {
-    begin(out, Tag::ListView, array);
+    begin(out, FormTag::ListView, array);
     let (offsets, sizes) = (array.offsets(), array.sizes());
     let used = |row: &usize| array.is_valid(*row) && sizes[*row].as_usize() > 0;
     let rows = || (0..array.len()).filter(used);
@@ -166,29 +166,29 @@ pub(in crate::segment) fn read(
     read_column: ReadColumn,
 ) -> Result<ArrayRef> {
     let nulls = read_nulls(input, rows, byte & NULLS != 0)?;
-    match (Tag::of(byte)?, data_type) {
-        (Tag::Struct, DataType::Struct(fields)) => {
+    match (FormTag::of(byte)?, data_type) {
+        (FormTag::Struct, DataType::Struct(fields)) => {
             let column = |field: &FieldRef| read_column(input, rows, field.data_type(), Form::Exact);
             let columns = fields.iter().map(column).collect::<Result<_>>()?;
             let array = StructArray::try_new_with_length(fields.clone(), columns, nulls, rows);
             Ok(Arc::new(array.map_err(damaged)?))
         }
-        (Tag::List, DataType::List(field)) => read_list::<i32>(input, rows, field, nulls, read_column),
-        (Tag::List, DataType::LargeList(field)) => read_list::<i64>(input, rows, field, nulls, read_column),
-        (Tag::List, DataType::Map(field, sorted)) => {
+        (FormTag::List, DataType::List(field)) => read_list::<i32>(input, rows, field, nulls, read_column),
+        (FormTag::List, DataType::LargeList(field)) => read_list::<i64>(input, rows, field, nulls, read_column),
+        (FormTag::List, DataType::Map(field, sorted)) => {
             let (offsets, entries) = read_lists::<i32>(input, rows, field, read_column)?;
             let entries = entries.as_struct().clone();
             let array = MapArray::try_new(Arc::clone(field), offsets, entries, nulls, *sorted);
             Ok(Arc::new(array.map_err(damaged)?))
         }
-        (Tag::FixedList, DataType::FixedSizeList(field, size)) => {
+        (FormTag::FixedList, DataType::FixedSizeList(field, size)) => {
             let children = rows.saturating_mul(size.as_usize());
             let values = read_children(input, children, field, read_column)?;
             let array = FixedSizeListArray::try_new_with_length(Arc::clone(field), *size, values, nulls, rows);
             Ok(Arc::new(array.map_err(damaged)?))
         }
-        (Tag::ListView, DataType::ListView(field)) => read_list_view::<i32>(input, rows, field, nulls, read_column),
-        (Tag::ListView, DataType::LargeListView(field)) => {
+        (FormTag::ListView, DataType::ListView(field)) => read_list_view::<i32>(input, rows, field, nulls, read_column),
+        (FormTag::ListView, DataType::LargeListView(field)) => {
             read_list_view::<i64>(input, rows, field, nulls, read_column)
         }
         (tag, _) => {

@@ -6,7 +6,7 @@ use crate::base::{Error, Result};
 /// How a part of a segment is stored: its first byte, without [`NULLS`]. Append only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(in crate::segment) enum Tag {
+pub(in crate::segment) enum FormTag {
     Null = 0,
     Plain = 1,
     Vortex = 2,
@@ -24,7 +24,7 @@ pub(in crate::segment) enum Tag {
 /// Set in a tag if some rows are null.
 pub(in crate::segment) const NULLS: u8 = 0x80;
 
-impl Tag {
+impl FormTag {
     const ALL: [Self; 12] = [
         Self::Null,
         Self::Plain,

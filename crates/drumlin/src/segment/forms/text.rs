@@ -25,8 +25,8 @@ use vortex_arrow::ArrowSessionExt;
 use super::bits::{aligned, read_nulls, write_nulls};
 use super::codes::Codes;
 use super::onpair::Text;
-use super::tag::{NULLS, Tag};
-use super::tree::Tree;
+use super::tag::{FormTag, NULLS};
+use super::tree::ArrayTree;
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
 use super::{bits, dictionary, tree};
@@ -84,7 +84,7 @@ pub(in crate::segment) fn write(
         && let Some(tree) = encode_text(out, trained, &values, nulls)
         && tree.size() < bytes
     {
-        Tag::Vortex.write(out, nulls.is_some());
+        FormTag::Vortex.write(out, nulls.is_some());
         tree.write(out);
         return Ok(None);
     }
@@ -97,7 +97,7 @@ pub(in crate::segment) fn write(
         tree = compress(&packed(array, &values)?, search);
         let long = array.len() >= LONG_ROWS_MIN && plain_type(array.data_type()) == Some(DataType::Utf8);
         if long && search.only.is_none() {
-            let smallest = tree.as_ref().map_or(usize::MAX, Tree::size);
+            let smallest = tree.as_ref().map_or(usize::MAX, ArrayTree::size);
             match encode_text(out, None, &values, nulls).filter(|text| text.size() < smallest) {
                 Some(text) => tree = Some(text),
                 None => out.text = None,
@@ -105,18 +105,18 @@ pub(in crate::segment) fn write(
         }
     }
     let tree = tree.filter(|tree| tree.size() < bytes + lengths.size());
-    if keyed.is_some() && keyed_bytes <= tree.as_ref().map_or(bytes + lengths.size(), Tree::size) {
+    if keyed.is_some() && keyed_bytes <= tree.as_ref().map_or(bytes + lengths.size(), ArrayTree::size) {
         out.text = None;
         return Ok(keyed);
     }
     out.truncate(start);
     out.found = found;
     if let Some(tree) = tree {
-        Tag::Vortex.write(out, nulls.is_some());
+        FormTag::Vortex.write(out, nulls.is_some());
         tree.write(out);
         return Ok(None);
     }
-    Tag::Plain.write(out, nulls.is_some());
+    FormTag::Plain.write(out, nulls.is_some());
     write_nulls(out, nulls);
     lengths.write(out);
     out.varint(bytes as u64);
@@ -142,7 +142,7 @@ fn encode_text(
     trained: Option<Arc<Text>>,
     values: &[&[u8]],
     nulls: Option<&NullBuffer>,
-) -> Option<Tree> {
+) -> Option<ArrayTree> {
     let text = trained.unwrap_or_else(|| Arc::new(Text::train(values)));
     let tree = Codes::encode(&text, values, nulls)?.tree(Codec::get())?;
     out.text = Some(text);
@@ -213,7 +213,7 @@ fn of_type(data_type: &DataType, array: BinaryArray) -> Result<ArrayRef> {
 /// The codes that a segment stores a long text as, in parts; `None` if it is stored otherwise.
 pub(in crate::segment) fn read_codes(input: &mut Reader, rows: usize) -> Result<Option<Vec<Codes>>> {
     let byte = input.u8()?;
-    if Tag::of(byte)? != Tag::Vortex {
+    if FormTag::of(byte)? != FormTag::Vortex {
         return Ok(None);
     }
     let codec = Codec::get();
@@ -276,11 +276,11 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<
 }
 
 /// Vortex's compressed form of strings or binary of any Arrow type.
-pub(in crate::segment) fn compress(array: &ArrayRef, search: Search) -> Option<Tree> {
+pub(in crate::segment) fn compress(array: &ArrayRef, search: Search) -> Option<ArrayTree> {
     let codec = Codec::get();
     let nullable = array.null_count() > 0;
     let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;
-    Tree::compress(codec, &array, search)
+    ArrayTree::compress(codec, &array, search)
 }
 
 /// Reads what [`write`] wrote.
@@ -295,8 +295,8 @@ pub(in crate::segment) fn read(
     let nullable = byte & NULLS != 0;
     let plain = plain_type(data_type).unwrap_or(DataType::Binary);
     let utf8 = plain_type(data_type) == Some(DataType::Utf8);
-    match Tag::of(byte)? {
-        Tag::Plain => {
+    match FormTag::of(byte)? {
+        FormTag::Plain => {
             let nulls = read_nulls(input, rows, nullable)?;
             let lengths = Words::read(input, rows, PType::U32)?;
             let bytes = input.count()?;
@@ -311,8 +311,8 @@ pub(in crate::segment) fn read(
                 _ => Ok(cast(&array, data_type)?),
             }
         }
-        Tag::Vortex => read_compressed(input, nullable, rows, data_type, form),
-        Tag::Dictionary => {
+        FormTag::Vortex => read_compressed(input, nullable, rows, data_type, form),
+        FormTag::Dictionary => {
             let count = dictionary::read_count(input)?;
             let (key, ptype) = key_type(count);
             if count == 0 {

@@ -46,7 +46,7 @@ const STEPS: u8 = 128;
 const STEPS_MIN: usize = 512;
 
 /// A compressed array, ready to be written.
-pub(in crate::segment) struct Tree {
+pub(in crate::segment) struct ArrayTree {
     nodes: Vec<u8>,
     buffers: Vec<ByteBuffer>,
     /// The longest array in it.
@@ -54,7 +54,7 @@ pub(in crate::segment) struct Tree {
     found: Hint,
 }
 
-impl Tree {
+impl ArrayTree {
     /// Compresses `array`; `None` if Vortex fails or uses an encoding that segments may not hold, or if the result could not be
     /// read back.
     pub(in crate::segment) fn compress(codec: &Codec, array: &ArrayRef, search: Search) -> Option<Self> {
@@ -165,30 +165,30 @@ impl Tree {
 }
 
 /// The maximum length of a child of an array of `rows` in `bytes`. Damaged lengths must not make a decoder allocate
-/// without bound; [`Tree::compress`] refuses the rare array that breaks the rule.
+/// without bound; [`ArrayTree::compress`] refuses the rare array that breaks the rule.
 fn elements_max(rows: usize, bytes: usize) -> usize {
     rows.saturating_add(bytes).saturating_mul(64).saturating_add(4096)
 }
 
-/// Reads what [`Tree::write`] wrote: an array of `rows` elements of `dtype`, still encoded.
+/// Reads what [`ArrayTree::write`] wrote: an array of `rows` elements of `dtype`, still encoded.
 pub(in crate::segment) fn read(codec: &Codec, input: &mut Reader, dtype: &DType, rows: usize) -> Result<ArrayRef> {
     let size = input.left();
-    let mut node = Node::read(input, DEPTH_MAX)?;
+    let mut node = ArrayNode::read(input, DEPTH_MAX)?;
     node.read_buffers(input)?;
     let scope = Scope { codec, elements_max: elements_max(rows, size) };
     scope.decode(&node, dtype, rows).map_err(refused)
 }
 
 /// A node as read from the bytes.
-struct Node {
+struct ArrayNode {
     encoding: u8,
     metadata: Bytes,
     shapes: Vec<usize>,
     buffers: Vec<BufferHandle>,
-    children: Vec<Node>,
+    children: Vec<ArrayNode>,
 }
 
-impl Node {
+impl ArrayNode {
     fn read(input: &mut Reader, depth: usize) -> Result<Self> {
         let depth =
             depth.checked_sub(1).ok_or_else(|| Error::corrupt("the encodings of a segment are nested too deeply"))?;
@@ -225,7 +225,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn decode(self, node: &Node, dtype: &DType, len: usize) -> VortexResult<ArrayRef> {
+    fn decode(self, node: &ArrayNode, dtype: &DType, len: usize) -> VortexResult<ArrayRef> {
         vortex_ensure!(len <= self.elements_max, "{len} elements are more than a segment can hold");
         if node.encoding == STEPS {
             return self.decode_steps(node, dtype, len);
@@ -247,7 +247,7 @@ impl Scope<'_> {
         Ok(array)
     }
 
-    fn decode_steps(self, node: &Node, dtype: &DType, len: usize) -> VortexResult<ArrayRef> {
+    fn decode_steps(self, node: &ArrayNode, dtype: &DType, len: usize) -> VortexResult<ArrayRef> {
         let ptype = PType::try_from(dtype)?;
         let (Ok(first), [child]) = (<[u8; 8]>::try_from(&node.metadata[..]), &node.children[..]) else {
             vortex_bail!(
@@ -277,7 +277,7 @@ impl Scope<'_> {
 /// Children are decoded when their parent asks for them, because only the parent knows their types and lengths.
 struct Children<'a> {
     scope: Scope<'a>,
-    nodes: &'a [Node],
+    nodes: &'a [ArrayNode],
 }
 
 impl ArrayChildren for Children<'_> {

@@ -23,9 +23,9 @@ use vortex_buffer::{Alignment, ByteBuffer};
 
 use super::bits::{packed, read_nulls, write_nulls};
 use super::plain::Plain;
-use super::tag::{NULLS, Tag};
+use super::tag::{FormTag, NULLS};
 use super::tree;
-use super::tree::Tree;
+use super::tree::ArrayTree;
 use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
 use crate::segment::encode::codec::{Codec, refused};
@@ -120,11 +120,11 @@ impl Words {
     }
 
     /// Chooses the smaller form; of floats, one that is much smaller, unless they are to be small.
-    pub(in crate::segment) fn prepare(self, search: Search) -> Prepared {
+    pub(in crate::segment) fn prepare(self, search: Search) -> WordsForm {
         let words = self.without_garbage();
         let rows = words.rows();
         if words.nulls.as_ref().is_some_and(|nulls| nulls.null_count() == rows) || rows == 0 {
-            return Prepared::Null;
+            return WordsForm::Null;
         }
         let plain = (rows <= NARROW_ROWS_MAX).then(|| Plain::new(words.ptype, &words.values));
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
@@ -133,9 +133,9 @@ impl Words {
             && let Some(tree) = words.compress(search)
             && tree.size() < words.worth(plain_size, search.compression)
         {
-            return Prepared::Vortex(tree, words.nulls.is_some());
+            return WordsForm::Vortex(tree, words.nulls.is_some());
         }
-        Prepared::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
+        WordsForm::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
     }
 
     /// The size from which on an encoded form is not worth it, where the plain one takes `plain`.
@@ -147,13 +147,13 @@ impl Words {
         }
     }
 
-    fn compress(&self, search: Search) -> Option<Tree> {
+    fn compress(&self, search: Search) -> Option<ArrayTree> {
         let codec = Codec::get();
         let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
         let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
         let validity = validity_of(self.nulls.as_ref().map(packed).as_ref(), self.nulls.is_some()).ok()?;
         let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
-        Tree::compress(codec, &array, search)
+        ArrayTree::compress(codec, &array, search)
     }
 
     /// Writes the smaller form.
@@ -165,17 +165,17 @@ impl Words {
     pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: PType) -> Result<Self> {
         let byte = input.u8()?;
         let nullable = byte & NULLS != 0;
-        match Tag::of(byte)? {
-            Tag::Null => Ok(Self {
+        match FormTag::of(byte)? {
+            FormTag::Null => Ok(Self {
                 ptype,
                 values: zeroed(rows, ptype.byte_width())?,
                 nulls: (rows > 0).then(|| NullBuffer::new_null(rows)),
             }),
-            Tag::Plain => {
+            FormTag::Plain => {
                 let nulls = read_nulls(input, rows, nullable)?;
                 Ok(Self { ptype, values: Plain::read(input, rows, ptype)?, nulls })
             }
-            Tag::Vortex => {
+            FormTag::Vortex => {
                 let codec = Codec::get();
                 let dtype = DType::Primitive(ptype, nullable.into());
                 let array = tree::read(codec, input, &dtype, rows)?;
@@ -226,13 +226,13 @@ fn filled<const WIDTH: usize>(values: &[u8], nulls: &NullBuffer) -> Vec<u8> {
 }
 
 /// The form chosen for some words.
-pub(in crate::segment) enum Prepared {
+pub(in crate::segment) enum WordsForm {
     Null,
     Plain(Plain, Option<NullBuffer>),
-    Vortex(Tree, bool),
+    Vortex(ArrayTree, bool),
 }
 
-impl Prepared {
+impl WordsForm {
     /// Its size in bytes, without padding.
     pub(in crate::segment) fn size(&self) -> usize {
         match self {
@@ -244,14 +244,14 @@ impl Prepared {
 
     pub(in crate::segment) fn write(&self, out: &mut Writer) {
         match self {
-            Self::Null => out.u8(Tag::Null as u8),
+            Self::Null => out.u8(FormTag::Null as u8),
             Self::Plain(plain, nulls) => {
-                Tag::Plain.write(out, nulls.is_some());
+                FormTag::Plain.write(out, nulls.is_some());
                 write_nulls(out, nulls.as_ref());
                 plain.write(out);
             }
             Self::Vortex(tree, nullable) => {
-                Tag::Vortex.write(out, *nullable);
+                FormTag::Vortex.write(out, *nullable);
                 tree.write(out);
             }
         }

@@ -31,27 +31,27 @@ fn few_bytes_do_not_ask_for_much_memory() {
         DataType::Struct((0..2000).map(|n| Field::new(n.to_string(), DataType::Decimal256(9, 0), true)).collect()),
     ] {
         // All null; and a non-null list with null elements.
-        let error = refused(vec![Tag::Null as u8], 122_880, &data_type);
+        let error = refused(vec![FormTag::Null as u8], 122_880, &data_type);
         assert!(error.message().contains("more than a segment of"), "{error}");
         if data_type.is_nested() && !matches!(data_type, DataType::Struct(_)) {
-            refused(vec![Tag::FixedList as u8, Tag::Null as u8], 122_880, &data_type);
+            refused(vec![FormTag::FixedList as u8, FormTag::Null as u8], 122_880, &data_type);
         }
     }
     // One list of 2^31 nulls.
     let mut out = Writer::default();
-    out.u8(Tag::List as u8);
+    out.u8(FormTag::List as u8);
     out.varint(1 << 31);
     crate::segment::forms::words::Words::new::<i64>(vortex_array::dtype::PType::I64, vec![1 << 31], None)
         .write(&mut out);
-    out.u8(Tag::Null as u8);
+    out.u8(FormTag::Null as u8);
     let bytes = out.finish();
     assert!(bytes.len() < 32);
     refused(bytes, 1, &DataType::LargeList(item(DataType::Int64)));
     // A dictionary of 2^30 nulls.
     let mut out = Writer::default();
-    out.u8(Tag::Dictionary as u8);
+    out.u8(FormTag::Dictionary as u8);
     out.varint(1 << 30);
-    out.raw(&[Tag::Null as u8, Tag::Null as u8]);
+    out.raw(&[FormTag::Null as u8, FormTag::Null as u8]);
     refused(out.finish(), 1, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64)));
 }
 
@@ -61,7 +61,7 @@ fn an_arrow_stream_is_not_believed_what_it_says_of_lengths() {
     use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 
     // A schema of nearly 2 GiB by its length, of which there are 4 bytes.
-    refused(vec![Tag::Ipc as u8, 8, 0x00, 0x81, 0xf7, 0x77, 1, 2, 3, 4], 259, &DataType::Boolean);
+    refused(vec![FormTag::Ipc as u8, 8, 0x00, 0x81, 0xf7, 0x77, 1, 2, 3, 4], 259, &DataType::Boolean);
     // Buffers that claim to be 2^45 bytes decompressed: allocating that would end the process.
     let batch = RecordBatch::try_from_iter([("", Arc::new(Int64Array::from(vec![7; 1000])) as ArrayRef)]).unwrap();
     let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();

@@ -39,7 +39,7 @@ fn check_rewrite(rng: &mut Rng, pieces: &[ArrayRef], data_type: &DataType, what:
     let mut sources = Vec::new();
     for ((segment, keep), piece) in stored.iter().zip(pieces) {
         let bytes = aligned(&segment.bytes);
-        sources.push(Source { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
+        sources.push(SegmentSource { bytes, rows: piece.len(), stats: &segment.stats, keep: keep.as_ref() });
     }
     let found = rewrite(&sources, data_type, &sizes, rng.bool(), Proof::Decoded)
         .unwrap_or_else(|e| panic!("{what}: {e}"))
@@ -77,7 +77,7 @@ fn rows_that_are_all_null_can_be_moved_alone() {
             let mask = BooleanArray::from_iter((0..piece.len()).map(|row| Some(piece.is_null(row))));
             let rows = mask.true_count() as u32;
             let segment = encode(&piece).unwrap();
-            let source = || Source {
+            let source = || SegmentSource {
                 bytes: aligned(&segment.bytes),
                 rows: piece.len(),
                 stats: &segment.stats,
@@ -104,7 +104,7 @@ fn rows_that_are_all_null_can_be_moved_alone() {
 /// What an earlier build wrote of a text column of nulls that was given as a dictionary.
 #[test]
 fn dictionaries_without_values_are_nulls() {
-    let bytes = [Tag::Dictionary as u8, 0, Tag::Null as u8, Tag::Null as u8];
+    let bytes = [FormTag::Dictionary as u8, 0, FormTag::Null as u8, FormTag::Null as u8];
     for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, DataType::Binary, DataType::BinaryView] {
         for form in [Form::Exact, Form::Native, Form::Stored] {
             let read = decode(aligned(&bytes), 100, &data_type, form).unwrap();
@@ -114,7 +114,7 @@ fn dictionaries_without_values_are_nulls() {
         assert_eq!((picked.len(), picked.null_count(), picked.data_type()), (2, 2, &data_type));
     }
     // Keys that are not null have no value to name.
-    let damaged = [Tag::Dictionary as u8, 0, Tag::Plain as u8, 0, 0, 0, 0, 0];
+    let damaged = [FormTag::Dictionary as u8, 0, FormTag::Plain as u8, 0, 0, 0, 0, 0];
     assert!(decode(aligned(&damaged), 3, &DataType::Utf8, Form::Exact).is_err());
 }
 
@@ -202,15 +202,15 @@ fn long_texts_move_as_codes_also_those_of_different_dictionaries() {
     let pieces = [text(&mut rng, 15_000, "alpha", false), text(&mut rng, 15_000, "beta", false)];
     let stored: Vec<Segment> = pieces.iter().map(|piece| encode(piece).unwrap()).collect();
     let source = |segment: &Segment| aligned(&segment.bytes);
-    let sources: Vec<Source> = stored
+    let sources: Vec<SegmentSource> = stored
         .iter()
-        .map(|segment| Source { bytes: source(segment), rows: 15_000, stats: &segment.stats, keep: None })
+        .map(|segment| SegmentSource { bytes: source(segment), rows: 15_000, stats: &segment.stats, keep: None })
         .collect();
     let joined = rewrite(&sources, &DataType::Utf8, &[30_000], true, Proof::Decoded).unwrap().unwrap().remove(0);
     assert_eq!(two_dictionaries(&joined), Some(2));
     // A segment with two dictionaries can be moved again.
     let keep = (0..30_000).map(|row| row % 3 > 0).collect::<arrow::buffer::BooleanBuffer>();
-    let again = Source { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
+    let again = SegmentSource { bytes: source(&joined), rows: 30_000, stats: &joined.stats, keep: Some(&keep) };
     let moved = rewrite(&[again], &DataType::Utf8, &[20_000], true, Proof::Decoded).unwrap().unwrap().remove(0);
     let refs: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     let expected = filter(&concat(&refs).unwrap(), &BooleanArray::new(keep.clone(), None)).unwrap();

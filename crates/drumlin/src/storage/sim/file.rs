@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::image::{Change, Image, Kind, crashed, missing, write};
+use super::image::{ChangeKind, FileChange, Image, crashed, missing, write};
 use crate::base::Result;
 use crate::storage::{DiskFile, FileIdentity};
 
@@ -38,14 +38,14 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        Image::change(&self.image, &self.name, Kind::Write, |image, torn| {
+        Image::change(&self.image, &self.name, ChangeKind::Write, |image, torn| {
             image.counters.bytes_written += bytes.len() as u64;
             let bytes = if torn { &bytes[..bytes.len() / 2] } else { bytes };
             let tracks = image.tracks_durability;
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
             write(&mut file.content, offset, bytes);
             if tracks {
-                file.pending.push(Change::Write(offset, bytes.to_vec()));
+                file.pending.push(FileChange::Write(offset, bytes.to_vec()));
             }
             Ok(())
         })
@@ -60,13 +60,13 @@ impl DiskFile for SimFile {
     }
 
     fn set_len(&self, bytes: u64) -> Result<()> {
-        Image::change(&self.image, &self.name, Kind::Other, |image, torn| {
+        Image::change(&self.image, &self.name, ChangeKind::Other, |image, torn| {
             let tracks = image.tracks_durability;
             let file = image.files.get_mut(&self.id).ok_or_else(|| missing(&self.name))?;
             if !torn {
                 file.content.resize(bytes as usize, 0);
                 if tracks {
-                    file.pending.push(Change::Resize(bytes));
+                    file.pending.push(FileChange::Resize(bytes));
                 }
             }
             Ok(())
@@ -84,7 +84,7 @@ impl DiskFile for SimFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let done = Image::change(&self.image, &self.name, Kind::Other, |image, torn| {
+        let done = Image::change(&self.image, &self.name, ChangeKind::Other, |image, torn| {
             image.counters.syncs += 1;
             if torn || !image.tracks_durability {
                 return Ok(());
@@ -93,8 +93,8 @@ impl DiskFile for SimFile {
             // Only pending changes: what an earlier sync could not write counts as clean.
             for change in std::mem::take(&mut file.pending) {
                 match change {
-                    Change::Write(offset, bytes) => write(&mut file.durable, offset, &bytes),
-                    Change::Resize(bytes) => file.durable.resize(bytes as usize, 0),
+                    FileChange::Write(offset, bytes) => write(&mut file.durable, offset, &bytes),
+                    FileChange::Resize(bytes) => file.durable.resize(bytes as usize, 0),
                 }
             }
             Ok(())

@@ -10,7 +10,7 @@ use crate::storage::disk::folder_of;
 
 /// Where in the struck operation a crash falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum CrashPoint {
     /// The operation has no effect.
     Before,
     /// A write is torn; any other operation may or may not have happened.
@@ -23,7 +23,7 @@ pub enum Moment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// The process dies: this and every later call fails until [`SimDisk::crash`](super::SimDisk::crash).
-    Crash(Moment),
+    Crash(CrashPoint),
     /// The operation fails once. A failed write may still have written everything; a failed sync drops the file's dirty
     /// data, as on Linux.
     Fail,
@@ -49,7 +49,7 @@ pub struct Counters {
 }
 
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum FileChange {
     Write(u64, Vec<u8>),
     Resize(u64),
 }
@@ -58,25 +58,25 @@ pub enum Change {
 pub struct File {
     pub content: Vec<u8>,
     pub durable: Vec<u8>,
-    pub pending: Vec<Change>,
+    pub pending: Vec<FileChange>,
     /// Shared with the handles that have it open.
     pub open: Arc<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Node {
+pub enum Inode {
     File(u64),
     Folder,
 }
 
 /// Name changes that reach the disk together or not at all.
-pub type Rewrite = Vec<(String, Option<Node>)>;
+pub type NameChanges = Vec<(String, Option<Inode>)>;
 
 #[derive(Clone, Debug, Default)]
 pub struct Folder {
-    pub names: BTreeMap<String, Node>,
-    pub durable: BTreeMap<String, Node>,
-    pub pending: Vec<Rewrite>,
+    pub names: BTreeMap<String, Inode>,
+    pub durable: BTreeMap<String, Inode>,
+    pub pending: Vec<NameChanges>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -96,7 +96,7 @@ pub struct Image {
 
 /// What a change does to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChangeKind {
     /// Writes bytes.
     Write,
     /// Makes a name.
@@ -117,7 +117,7 @@ pub fn missing(name: &str) -> Error {
     Error::not_found(format!("could not open {name}: no such file or folder"))
 }
 
-pub fn set(names: &mut BTreeMap<String, Node>, name: &str, node: Option<Node>) {
+pub fn set(names: &mut BTreeMap<String, Inode>, name: &str, node: Option<Inode>) {
     match node {
         Some(node) => drop(names.insert(name.to_owned(), node)),
         None => drop(names.remove(name)),
@@ -151,7 +151,7 @@ impl Image {
     pub fn change<T>(
         shared: &Mutex<Image>,
         name: &str,
-        kind: Kind,
+        kind: ChangeKind,
         apply: impl FnOnce(&mut Image, bool) -> Result<T>,
     ) -> Result<T> {
         let mut image = shared.lock();
@@ -165,14 +165,14 @@ impl Image {
             Some(DiskFault::Crash(moment)) => {
                 image.dead = true;
                 match moment {
-                    Moment::Before => {}
-                    Moment::During => drop(apply(&mut image, true)),
-                    Moment::After => drop(apply(&mut image, false)),
+                    CrashPoint::Before => {}
+                    CrashPoint::During => drop(apply(&mut image, true)),
+                    CrashPoint::After => drop(apply(&mut image, false)),
                 }
                 return Err(crashed());
             }
             Some(DiskFault::Fail) => {
-                if kind == Kind::Write {
+                if kind == ChangeKind::Write {
                     drop(apply(&mut image, false));
                 }
                 return Err(Error::unavailable(format!("could not change {name}: simulated I/O error")));
@@ -180,7 +180,7 @@ impl Image {
             Some(DiskFault::Full) => image.full = true,
             None => {}
         }
-        if image.full && kind != Kind::Other {
+        if image.full && kind != ChangeKind::Other {
             return Err(full(name));
         }
         apply(&mut image, false)
@@ -189,13 +189,13 @@ impl Image {
     pub fn find(&self, name: &str) -> Result<u64> {
         let last = name.rsplit_once('/').map_or(name, |(_, last)| last);
         match self.folders.get(folder_of(name)).and_then(|folder| folder.names.get(last)) {
-            Some(Node::File(id)) => Ok(*id),
-            Some(Node::Folder) => Err(Error::unavailable(format!("could not open {name}: it is a folder"))),
+            Some(Inode::File(id)) => Ok(*id),
+            Some(Inode::Folder) => Err(Error::unavailable(format!("could not open {name}: it is a folder"))),
             None => Err(missing(name)),
         }
     }
 
-    pub fn rewrite(&mut self, folder: &str, rewrite: Rewrite) -> Result<()> {
+    pub fn rewrite(&mut self, folder: &str, rewrite: NameChanges) -> Result<()> {
         let tracks = self.tracks_durability;
         let entry = self.folders.get_mut(folder).ok_or_else(|| missing(folder))?;
         let mut gone = Vec::new();
@@ -208,9 +208,9 @@ impl Image {
             return Ok(());
         }
         // Crashes are not simulated, so a file without a name is gone once no handle has it open.
-        let named = |id: u64| entry.names.values().any(|node| *node == Node::File(id));
+        let named = |id: u64| entry.names.values().any(|node| *node == Inode::File(id));
         self.unnamed.extend(gone.iter().filter_map(|node| match node {
-            Node::File(id) if !named(*id) => Some(*id),
+            Inode::File(id) if !named(*id) => Some(*id),
             _ => None,
         }));
         let files = &mut self.files;

@@ -15,10 +15,10 @@ use crate::catalog::State;
 use crate::segment::{Form, decode};
 use crate::storage::{InlineStorage, Storage};
 use crate::store::Options;
-use crate::table::{GroupId, History, RowGroup, Table, history_schema};
+use crate::table::{GroupId, History, RowGroup, TableState, history_schema};
 
 /// A layer of a row group to be copied: how many rows it has, and of what types its columns are.
-type Wanted = (u32, Vec<DataType>);
+type LayerShape = (u32, Vec<DataType>);
 
 impl State {
     /// The same state with its row groups in `target`, without those that cannot be read in `source`; reports each of
@@ -83,7 +83,7 @@ impl State {
                     losses.push(loss_of(self, &table, group, why));
                 }
             }
-            let mut table = if gone.is_empty() { Table::clone(&table) } else { without_groups(&table, &gone) };
+            let mut table = if gone.is_empty() { TableState::clone(&table) } else { without_groups(&table, &gone) };
             // A history may lack rows that its version had.
             let lost = |history: &History| {
                 let unread = history.groups.iter().find_map(|(address, _)| unreadable.get(address).cloned());
@@ -106,8 +106,8 @@ impl State {
 
 impl State {
     /// What its tables have in blocks.
-    fn wanted(&self) -> Result<BTreeMap<BlockId, BTreeMap<Address, Wanted>>> {
-        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, Wanted>> = BTreeMap::new();
+    fn wanted(&self) -> Result<BTreeMap<BlockId, BTreeMap<Address, LayerShape>>> {
+        let mut blocks: BTreeMap<BlockId, BTreeMap<Address, LayerShape>> = BTreeMap::new();
         for table in self.tables() {
             let table = table?;
             for group in &table.groups {
@@ -129,7 +129,7 @@ impl State {
 }
 
 /// Reads a row group, and decodes every column of it.
-fn read_group(reader: &BlockReader, address: &Address, (rows, types): &Wanted) -> Result<EncodedRowGroup> {
+fn read_group(reader: &BlockReader, address: &Address, (rows, types): &LayerShape) -> Result<EncodedRowGroup> {
     let read = || {
         let group = reader.row_group_for_salvage(address)?;
         if group.rows != *rows || group.segments.len() != types.len() {
@@ -146,7 +146,7 @@ fn read_group(reader: &BlockReader, address: &Address, (rows, types): &Wanted) -
 }
 
 /// Which rows of which versions go with a row group.
-fn loss_of(state: &State, table: &Table, group: &RowGroup, why: &str) -> Loss {
+fn loss_of(state: &State, table: &TableState, group: &RowGroup, why: &str) -> Loss {
     let path = state.path_of(table.id).or_else(|| state.trash.get(&table.id).map(|trash| &trash.path));
     let listed = table.versions.iter().map(|record| record.version);
     let versions: BTreeSet<Version> = listed.chain(table.pins.keys().copied()).collect();
@@ -161,7 +161,7 @@ fn loss_of(state: &State, table: &Table, group: &RowGroup, why: &str) -> Loss {
 }
 
 /// Removes row groups from a table, and counts the rows of its versions again.
-fn without_groups(table: &Table, gone: &BTreeSet<GroupId>) -> Table {
+fn without_groups(table: &TableState, gone: &BTreeSet<GroupId>) -> TableState {
     let mut next = table.clone();
     next.groups.retain(|group| !gone.contains(&group.id));
     let listed = next.versions.iter().chain(next.pins.values().map(|pin| &pin.record));

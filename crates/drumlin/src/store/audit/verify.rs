@@ -12,7 +12,7 @@ use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
 use crate::store::Store;
 use crate::store::parts::recover;
-use crate::table::{History, RowGroup, Table, check_group, read_history};
+use crate::table::{History, RowGroup, TableState, check_group, read_history};
 
 /// What to verify.
 #[derive(Clone, Default)]
@@ -59,50 +59,50 @@ impl fmt::Display for VerifyReport {
 }
 
 /// Something that a table keeps in a block.
-enum Stored {
+enum StoredPart {
     /// A layer of a row group, the newest being 0.
     Group(Arc<RowGroup>, usize),
     /// One of a history's row groups, by index.
     History(History, usize),
 }
 
-impl Stored {
+impl StoredPart {
     fn address(&self) -> &Address {
         match self {
-            Stored::Group(group, layer) => group.addresses().nth(*layer).expect("a layer of it"),
-            Stored::History(history, at) => &history.groups[*at].0,
+            StoredPart::Group(group, layer) => group.addresses().nth(*layer).expect("a layer of it"),
+            StoredPart::History(history, at) => &history.groups[*at].0,
         }
     }
 
     /// How many rows and columns it should have.
-    fn shape(&self, table: &Table) -> (u32, usize) {
+    fn shape(&self, table: &TableState) -> (u32, usize) {
         let columns = |schema: u32| table.schemas[schema as usize].0.fields().len();
         match self {
-            Stored::Group(group, layer) => {
+            StoredPart::Group(group, layer) => {
                 let layer = group.layers().nth(*layer).expect("a layer of it");
                 (group.rows, layer.width(&table.schemas))
             }
             // Beside the columns, the time and the kind of each record.
-            Stored::History(history, at) => (history.groups[*at].1, columns(history.schema) + 2),
+            StoredPart::History(history, at) => (history.groups[*at].1, columns(history.schema) + 2),
         }
     }
 
     fn fault(&self, table: &str, error: String) -> Fault {
         match self {
-            Stored::Group(group, _) => Fault { table: table.to_owned(), group: group.id.0, error },
-            Stored::History(history, _) => {
+            StoredPart::Group(group, _) => Fault { table: table.to_owned(), group: group.id.0, error },
+            StoredPart::History(history, _) => {
                 Fault { table: format!("{table} (history of version {})", history.version), group: 0, error }
             }
         }
     }
 
     /// Decodes it; returns what is wrong.
-    fn check(&self, reader: &BlockReader, pool: &Pool, table: &Table) -> Result<Vec<String>> {
+    fn check(&self, reader: &BlockReader, pool: &Pool, table: &TableState) -> Result<Vec<String>> {
         match self {
-            Stored::Group(group, layer) => check_group(reader, table, group, *layer),
+            StoredPart::Group(group, layer) => check_group(reader, table, group, *layer),
             // The whole history at once.
-            Stored::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
-            Stored::History(..) => Ok(Vec::new()),
+            StoredPart::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
+            StoredPart::History(..) => Ok(Vec::new()),
         }
     }
 }
@@ -116,12 +116,12 @@ enum Verified {
 }
 
 /// What a table has in blocks: each layer of its row groups, and its histories.
-fn stored_of(table: &Table) -> impl Iterator<Item = Stored> {
+fn stored_of(table: &TableState) -> impl Iterator<Item = StoredPart> {
     let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
-    let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| Stored::Group(group, layer));
+    let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| StoredPart::Group(group, layer));
     let of = |history: &History| (0..history.groups.len()).zip(std::iter::repeat(history.clone()));
     let histories = table.instants.histories.iter().flat_map(of);
-    groups.chain(histories.map(|(at, history)| Stored::History(history, at)))
+    groups.chain(histories.map(|(at, history)| StoredPart::History(history, at)))
 }
 
 /// Where a table is, for faults.
@@ -200,7 +200,7 @@ impl Store {
             |(place, table, stored)| {
                 task.cancel.check()?;
                 let verified = self.verify_stored(&place, &table, &stored, *deep)?;
-                Ok((*stored.address(), matches!(stored, Stored::Group(_, 1..)), verified))
+                Ok((*stored.address(), matches!(stored, StoredPart::Group(_, 1..)), verified))
             },
             |(address, is_below, verified)| {
                 let bytes = address.bytes();
@@ -221,7 +221,7 @@ impl Store {
     }
 
     /// Reads and checks one row group.
-    fn verify_stored(&self, place: &str, table: &Table, stored: &Stored, deep: bool) -> Result<Verified> {
+    fn verify_stored(&self, place: &str, table: &TableState, stored: &StoredPart, deep: bool) -> Result<Verified> {
         let fault = |error: String| stored.fault(place, error);
         let (rows, columns) = stored.shape(table);
         let faults = match self.reader().verify(stored.address()) {

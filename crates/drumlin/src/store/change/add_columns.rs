@@ -7,12 +7,12 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedRows, RowChanges};
+use super::changed_rows::{PreparedChange, RowChanges};
 use super::update::all_rows;
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Expression;
-use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::nouns::place::Place;
 use crate::store::nouns::transaction::Transaction;
 use crate::store::read::resolve::{newest, table_at};
@@ -157,7 +157,7 @@ impl Table {
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let tables = in_memory(open.draft.state(), &path)?;
                 // Both versions, or none.
-                open.with_rows_in_groups(store, &tables, InMemory::All, |open| {
+                open.with_rows_in_groups(store, &tables, MemoryScope::All, |open| {
                     open.alter(store, &path, alter, options)?;
                     match values {
                         ColumnValues::Computed(set) => {
@@ -201,7 +201,7 @@ impl Store {
         path: &Path,
         (answer, read, function): (&SchemaRef, Option<&[String]>, &ColumnFn<'_>),
         options: &UpdateOptions,
-    ) -> Result<PreparedRows<()>> {
+    ) -> Result<PreparedChange<()>> {
         let table = &table_at(state, path)?;
         let version = newest(state, table).version;
         let schema = &table.schema_of(version)?.0;

@@ -7,8 +7,8 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::store::commit::call::Call;
-use crate::store::commit::in_groups::{InMemory, in_memory};
-use crate::store::nouns::transaction::Open;
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
@@ -22,7 +22,7 @@ impl Call<'_> {
             let FullChange { footprint, effects } = store.find_alteration(&base, path, alter, options)?;
             Ok(store.commit(Proposal::carried(base, footprint, effects)).map(|after| (after, ())))
         };
-        let with_rows = |store: &Store, open: &mut Open| open.alter(store, path, alter, options);
+        let with_rows = |store: &Store, open: &mut OpenTransaction| open.alter(store, path, alter, options);
         let (after, ()) = self.commit_in_groups(path, alone, with_rows)?;
         store.newest_info(&after, path)
     }
@@ -66,11 +66,11 @@ impl Store {
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Changes the columns of the table at `path` in a transaction.
     pub fn alter(&mut self, store: &Store, path: &Path, alter: &Alter, options: &UpdateOptions) -> Result<()> {
         let tables = in_memory(self.draft.state(), path)?;
-        self.with_rows_in_groups(store, &tables, InMemory::All, |open| {
+        self.with_rows_in_groups(store, &tables, MemoryScope::All, |open| {
             let change = store.find_alteration(open.draft.state(), path, alter, options)?;
             open.apply(change.footprint, change.effects, None)
         })

@@ -18,14 +18,14 @@ use crate::catalog::{Effect, Path, State};
 use crate::segment::join_batches;
 use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::Call;
-use crate::store::commit::in_groups::{InMemory, in_memory};
-use crate::store::nouns::transaction::Open;
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::write::by_key::{ByKey, dedup_keys};
 use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, Table, TableChange, TableUpdate,
+    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, TableChange, TableState, TableUpdate,
     VersionKind, changed_rows, check_new_values, encode_group, replace_group, sorted_batches,
 };
 
@@ -35,7 +35,7 @@ const APART_SHARE: u64 = 8;
 
 /// What happens to the rows of a table in one version.
 pub(in crate::store) struct RowChanges<'a> {
-    pub table: &'a Table,
+    pub table: &'a TableState,
     /// The newest version.
     pub version: Version,
     pub kind: VersionKind,
@@ -56,7 +56,7 @@ pub(in crate::store) struct RowChanges<'a> {
 }
 
 /// Changes of rows that are on storage, waiting for their commit, and what they come to.
-pub(in crate::store) struct PreparedRows<R> {
+pub(in crate::store) struct PreparedChange<R> {
     change: FullChange,
     writer: BlockWriter,
     report: R,
@@ -68,34 +68,34 @@ impl Call<'_> {
     pub fn commit_row_changes<R>(
         self,
         path: &Path,
-        prepare: impl Fn(&State) -> Result<PreparedRows<R>>,
+        prepare: impl Fn(&State) -> Result<PreparedChange<R>>,
     ) -> Result<(Option<VersionInfo>, R)> {
         let (store, began) = (self.store, self.began());
         let alone = |base: Arc<State>| {
-            let PreparedRows { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
+            let PreparedChange { change: FullChange { footprint, effects }, writer, report } = prepare(&base)?;
             let committed = store.commit_rewritten(writer, |_| {
                 let build = move |_: &State| Ok(effects.clone());
                 store.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(began))
             });
             Ok(committed.map(|after| (after, report)))
         };
-        let with_rows = |store: &Store, open: &mut Open| open.change_rows(store, path, &prepare);
+        let with_rows = |store: &Store, open: &mut OpenTransaction| open.change_rows(store, path, &prepare);
         let (after, report) = self.commit_in_groups(path, alone, with_rows)?;
         Ok((Some(store.newest_info(&after, path)?), report))
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Changes rows of the table at `path` in a transaction; returns what that came to.
     pub fn change_rows<R>(
         &mut self,
         store: &Store,
         path: &Path,
-        prepare: impl FnOnce(&State) -> Result<PreparedRows<R>>,
+        prepare: impl FnOnce(&State) -> Result<PreparedChange<R>>,
     ) -> Result<R> {
         let tables = in_memory(self.draft.state(), path)?;
-        self.with_rows_in_groups(store, &tables, InMemory::All, |open| {
-            let PreparedRows { change, writer, report } = prepare(open.draft.state())?;
+        self.with_rows_in_groups(store, &tables, MemoryScope::All, |open| {
+            let PreparedChange { change, writer, report } = prepare(open.draft.state())?;
             open.apply(change.footprint, change.effects, Some(writer))?;
             Ok(report)
         })
@@ -104,7 +104,13 @@ impl Open {
 
 impl RowChanges<'_> {
     /// Writes row groups, if anything changes, and returns what puts them into the table, which is at `path`.
-    pub fn prepare<R>(self, store: &Store, path: &Path, options: &UpdateOptions, report: R) -> Result<PreparedRows<R>> {
+    pub fn prepare<R>(
+        self,
+        store: &Store,
+        path: &Path,
+        options: &UpdateOptions,
+        report: R,
+    ) -> Result<PreparedChange<R>> {
         let mut writer = store.block_writer()?.inline(store.options().inline_bytes);
         let (table, nothing) = (self.table.id, self.changes_nothing());
         let effects = match nothing {
@@ -113,7 +119,7 @@ impl RowChanges<'_> {
         };
         let mut change = full_change(table, path, add_blocks(writer.finish()?), None);
         change.effects.extend(effects);
-        Ok(PreparedRows { change, writer, report })
+        Ok(PreparedChange { change, writer, report })
     }
 
     fn changes_nothing(&self) -> bool {
@@ -200,7 +206,7 @@ impl RowChanges<'_> {
 /// Encodes rows of the table's schema, in the order of the table. `AlreadyExists` if two have the same key.
 fn encode_rows(
     store: &Store,
-    table: &Table,
+    table: &TableState,
     batches: Vec<RecordBatch>,
     options: &UpdateOptions,
     writer: &mut BlockWriter,

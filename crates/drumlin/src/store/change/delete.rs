@@ -11,7 +11,7 @@ use crate::store::commit::call::Call;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, VersionInfo};
-use crate::table::{GroupId, Matches, Positions, RowsChange, Table, TableChange, VersionKind, matching_rows};
+use crate::table::{GroupId, Matches, Positions, RowsChange, TableChange, TableState, VersionKind, matching_rows};
 
 /// How rows are updated or deleted.
 #[derive(Clone, Default)]
@@ -73,7 +73,7 @@ impl Store {
 }
 
 /// The effects that delete rows which lie in memory only.
-pub(in crate::store) fn delete_in_memory(table: &Table, keys: &Keys) -> Result<Vec<Effect>> {
+pub(in crate::store) fn delete_in_memory(table: &TableState, keys: &Keys) -> Result<Vec<Effect>> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }

@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedRows, RowChanges};
+use super::changed_rows::{PreparedChange, RowChanges};
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::memtable::RowBytes;
@@ -12,7 +12,9 @@ use crate::segment::join_batches;
 use crate::store::read::resolve::{newest, table_at};
 use crate::store::write::by_key::refuse;
 use crate::store::{Frame, Store, UpdateOptions, VersionInfo};
-use crate::table::{BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, Table, VersionKind, batch_bytes};
+use crate::table::{
+    BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, TableState, VersionKind, batch_bytes,
+};
 
 /// What a merge did.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +67,7 @@ impl Store {
         merge: &Merge,
         in_place: bool,
         options: &UpdateOptions,
-    ) -> Result<PreparedRows<MergeReport>> {
+    ) -> Result<PreparedChange<MergeReport>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
         let bound = BoundMerge::new(table, merge, source).map_err(named)?;
@@ -119,7 +121,7 @@ impl Store {
     fn refuse_present_rows(
         &self,
         state: &State,
-        table: &Table,
+        table: &TableState,
         path: &Path,
         inserted: &RecordBatch,
         deleted: &[Matches],

@@ -7,11 +7,11 @@ use crate::base::{Error, Result, TableId, Task, Version};
 use crate::catalog::{
     CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
 };
-use crate::store::commit::in_groups::InMemory;
-use crate::store::nouns::transaction::Open;
+use crate::store::commit::in_groups::MemoryScope;
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
 use crate::store::{Place, Store};
-use crate::table::{Since, Table, refuse_matching};
+use crate::table::{Since, TableState, refuse_matching};
 
 /// What is copied or moved: a node with all below it, or the tables that a pattern matches.
 #[derive(Clone)]
@@ -195,9 +195,9 @@ impl Place {
         reads: impl Fn(&State) -> Result<Vec<Read>>,
         work: impl Fn(&mut Draft) -> Result<T> + Clone + Send + 'static,
     ) -> Result<T> {
-        let in_open = |store: &Store, open: &mut Open| {
+        let in_open = |store: &Store, open: &mut OpenTransaction| {
             let (reads, waiting) = (reads(open.draft.state())?, unsettled(open.draft.state())?);
-            open.with_rows_in_groups(store, &waiting, InMemory::All, |open| {
+            open.with_rows_in_groups(store, &waiting, MemoryScope::All, |open| {
                 let before = open.draft.effects().len();
                 let done = work(&mut open.draft)?;
                 let effects = open.draft.effects().get(before..).unwrap_or_default();
@@ -237,7 +237,7 @@ impl Store {
     fn test_restored(&self, state: &State, effects: &[Effect]) -> Result<()> {
         for (from, version, schema) in restored_in(effects) {
             let table = state.get(from)?;
-            for (what, filter) in Table::forbidden(table.schema_of(version)?, schema)? {
+            for (what, filter) in TableState::forbidden(table.schema_of(version)?, schema)? {
                 let read_point = numbered(state, version);
                 refuse_matching(
                     self.reader(),

@@ -3,13 +3,13 @@
 
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedRows, RowChanges};
+use super::changed_rows::{PreparedChange, RowChanges};
 use crate::base::{Error, Result, Version};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
-use crate::table::{Assignment, Assignments, Matches, RowGroup, Table, VersionKind, matching_rows};
+use crate::table::{Assignment, Assignments, Matches, RowGroup, TableState, VersionKind, matching_rows};
 
 /// What an update did.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl Store {
         set: &[Assignment],
         filter: Option<&Filter>,
         options: &UpdateOptions,
-    ) -> Result<PreparedRows<u64>> {
+    ) -> Result<PreparedChange<u64>> {
         let table = &table_at(state, path)?;
         let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
         let (read_point, task) = (newest(state, table), &options.task);
@@ -69,7 +69,7 @@ impl Store {
 }
 
 /// All that a version sees.
-pub(in crate::store) fn all_rows(table: &Table, version: Version) -> Vec<Matches> {
+pub(in crate::store) fn all_rows(table: &TableState, version: Version) -> Vec<Matches> {
     let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
     let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
     matches.filter(|matches| !matches.rows.is_empty()).collect()

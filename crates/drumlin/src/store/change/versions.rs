@@ -8,7 +8,7 @@ use crate::block::Address;
 use crate::catalog::{Effect, Path, Pattern, Retention, State};
 use crate::store::Store;
 use crate::store::read::resolve::{numbered, table_at};
-use crate::table::{Note, ReadPoint, Table, Turnover, VersionKind, VersionRecord, count_rows};
+use crate::table::{Note, ReadPoint, TableState, Turnover, VersionKind, VersionRecord, count_rows};
 
 /// What to do about paths and patterns that name no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Store {
     }
 
     /// How many rows are seen of a table.
-    pub(in crate::store) fn count_rows(&self, table: &Table, read_point: ReadPoint) -> Result<u64> {
+    pub(in crate::store) fn count_rows(&self, table: &TableState, read_point: ReadPoint) -> Result<u64> {
         count_rows(self.reader(), &self.env().pool, table, read_point, &Cancel::default())
     }
 

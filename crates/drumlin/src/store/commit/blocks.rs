@@ -11,7 +11,7 @@
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result};
-use crate::block::{BlockWriter, Replaced, Written};
+use crate::block::{BlockWriter, NewAddresses, WrittenBlock};
 use crate::catalog::{Effect, Inline};
 use crate::store::Store;
 use crate::table::NewGroup;
@@ -21,7 +21,7 @@ use crate::table::NewGroup;
 const KEPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Holds row groups that no commit refers to yet.
-pub(in crate::store) trait Placed {
+pub(in crate::store) trait UncommittedGroups {
     /// The row groups, which may have to be placed in other blocks.
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup>;
 }
@@ -44,7 +44,7 @@ impl Store {
 
     /// Commits, by `commit`, row groups made from the caller's data, which `writer` has placed; again with other blocks if
     /// the session that wrote them has ended. Settles the blocks; `commit` abandons those that it does not refer to.
-    pub(in crate::store) fn commit_placed<P: Placed, T>(
+    pub(in crate::store) fn commit_placed<P: UncommittedGroups, T>(
         &self,
         mut placed: P,
         mut writer: BlockWriter,
@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-fn replace(placed: &mut impl Placed, replaced: &Replaced) {
+fn replace(placed: &mut impl UncommittedGroups, replaced: &NewAddresses) {
     for group in placed.groups() {
         if let Some(now) = replaced.get(&group.address) {
             group.address = *now;
@@ -107,9 +107,9 @@ fn settle<T>(answer: Result<T>, writer: BlockWriter) -> Result<T> {
 }
 
 /// The effects that register blocks; those that are not on storage carry their content.
-pub(in crate::store) fn add_blocks(blocks: &[Written]) -> Vec<Effect> {
+pub(in crate::store) fn add_blocks(blocks: &[WrittenBlock]) -> Vec<Effect> {
     let (mut effects, mut stored) = (Vec::new(), Vec::new());
-    for Written { block, bytes, inline } in blocks {
+    for WrittenBlock { block, bytes, inline } in blocks {
         match inline {
             Some(content) => effects.push(Effect::AddInline { block: *block, content: Inline(content.clone()) }),
             None => stored.push((*block, *bytes)),

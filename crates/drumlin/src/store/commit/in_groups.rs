@@ -18,13 +18,13 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TableId, Task};
 use crate::catalog::{Effect, Path, Read, State};
 use crate::store::Store;
-use crate::store::nouns::transaction::{Open, run_again};
+use crate::store::nouns::transaction::{OpenTransaction, run_again};
 use crate::store::parts::Pin;
 use crate::store::read::resolve::table_at;
 
 /// Which rows in memory are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum InMemory {
+pub(in crate::store) enum MemoryScope {
     /// Those that versions have.
     Numbered,
     /// Those written since the newest version too: they get one.
@@ -44,7 +44,7 @@ impl Store {
     pub(in crate::store) fn attempt_alone<T>(
         &self,
         waiting: impl Fn(&State) -> Result<BTreeSet<TableId>>,
-        work: impl FnOnce(&Store, &mut Open) -> Result<T>,
+        work: impl FnOnce(&Store, &mut OpenTransaction) -> Result<T>,
     ) -> Result<Result<(Arc<State>, T)>> {
         let transaction = self.transaction()?;
         let value = transaction.change_tables(work)?;
@@ -80,7 +80,7 @@ impl Store {
     pub(in crate::store) fn with_rows_in_groups<T>(
         &self,
         tables: &BTreeSet<TableId>,
-        which: InMemory,
+        which: MemoryScope,
         work: impl Fn(&State, &Arc<Pin>) -> Result<T>,
     ) -> Result<T> {
         retry_conflicts::<_, Error>(|| {
@@ -101,7 +101,7 @@ impl Call<'_> {
         self,
         path: &Path,
         alone: impl Fn(Arc<State>) -> Result<Result<(Arc<State>, T)>>,
-        with_rows: impl Fn(&Store, &mut Open) -> Result<T>,
+        with_rows: impl Fn(&Store, &mut OpenTransaction) -> Result<T>,
     ) -> Result<(Arc<State>, T)> {
         self.attempt(|| {
             let (base, _pin) = self.store.pinned_state()?;
@@ -113,15 +113,15 @@ impl Call<'_> {
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Does `work` while the rows of `tables` are in row groups. If it fails, or changes nothing, nothing is changed. `Conflict`
     /// if the transaction itself has written rows of them by key.
     pub fn with_rows_in_groups<T>(
         &mut self,
         store: &Store,
         tables: &BTreeSet<TableId>,
-        which: InMemory,
-        work: impl FnOnce(&mut Open) -> Result<T>,
+        which: MemoryScope,
+        work: impl FnOnce(&mut OpenTransaction) -> Result<T>,
     ) -> Result<T> {
         let waits = tables.iter().any(|table| self.draft.state().has_parts(*table))
             && ![Bug::AlterInMemory, Bug::CopyInMemory].into_iter().any(planted);
@@ -140,7 +140,7 @@ impl Open {
         done.map(|(value, _)| value)
     }
 
-    fn put_in_groups(&mut self, store: &Store, tables: &BTreeSet<TableId>, which: InMemory) -> Result<()> {
+    fn put_in_groups(&mut self, store: &Store, tables: &BTreeSet<TableId>, which: MemoryScope) -> Result<()> {
         let tables: &BTreeSet<TableId> =
             &tables.iter().filter(|table| self.draft.state().has_parts(**table)).copied().collect();
         if tables.is_empty() {
@@ -152,7 +152,7 @@ impl Open {
             return Err(run_again());
         }
         let of = |state: &State, table: &TableId| state.open_table(*table).cloned();
-        if which == InMemory::All {
+        if which == MemoryScope::All {
             let active = |table: &&TableId| of(state, table).is_some_and(|table| table.active().is_some());
             let active: Vec<TableId> = tables.iter().filter(active).copied().collect();
             self.draft.apply(active.into_iter().map(|table| Effect::FreezeRows { table }).collect())?;

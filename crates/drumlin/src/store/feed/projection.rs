@@ -4,14 +4,16 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::base::{Error, Result, Seq, json_text};
-use crate::catalog::{Effect, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Read, Rule, State, View};
+use crate::catalog::{
+    Effect, MaterializedView, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, Read, Rule, State,
+};
 use crate::store::change::versions::check_name;
 use crate::store::{Place, Store, Tree};
 
 /// A projection as of one instant.
 #[derive(Clone, Debug)]
 pub struct ProjectionView {
-    view: Arc<View>,
+    view: Arc<MaterializedView>,
     seq: Seq,
 }
 

@@ -11,8 +11,8 @@ use super::changes::SHARED_POLL;
 use super::cursor::Cursor;
 use crate::base::{Error, ErrorKind, Result, Seq, SessionId, json_text};
 use crate::catalog::{Effect, TriggerFilter};
-use crate::store::handle::Inner;
-use crate::store::parts::{CommitRecord, Commits, Listed, Registered, Triggers};
+use crate::store::handle::StoreParts;
+use crate::store::parts::{CommitRecord, Commits, Registered, TriggerList, Triggers};
 use crate::store::{Store, Tree, TriggerFailure, TriggerFn};
 
 /// After this many commits the places of durable triggers are recorded, even while there is more to do.
@@ -24,7 +24,7 @@ fn touches_nodes(record: &CommitRecord) -> bool {
 }
 
 /// Calls triggers until the store is closed.
-fn run(inner: &Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
+fn run(inner: &Weak<StoreParts>, triggers: &Triggers, mut cursor: Cursor) {
     let mut noted = cursor.seq();
     let mut dirty = false;
     let mut looks = false;
@@ -91,7 +91,7 @@ fn run(inner: &Weak<Inner>, triggers: &Triggers, mut cursor: Cursor) {
 }
 
 /// Calls one trigger for the commits between its place, `done`, and `until`.
-fn catch_up(commits: &Commits, triggers: &Triggers, late: &Listed, done: Seq, until: Seq) {
+fn catch_up(commits: &Commits, triggers: &Triggers, late: &TriggerList, done: Seq, until: Seq) {
     let Ok(mut cursor) = Cursor::new(commits, done) else { return triggers.resync(late, until) };
     while cursor.seq() < until {
         match cursor.next(commits) {

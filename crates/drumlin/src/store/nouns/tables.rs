@@ -8,7 +8,7 @@ use crate::base::{ErrorKind, Result, Version};
 use crate::catalog::{CopyReport, Existing, Footprint, Read, State};
 use crate::storage::Storage;
 use crate::store::change::versions::{bytes_deleted_from, check_versions, delete_versions};
-use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::in_groups::MemoryScope;
 use crate::store::write::frames::OnItemError;
 use crate::store::{
     AsOf, Dataset, DatasetOptions, DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree,
@@ -289,7 +289,7 @@ pub trait Tables {
                 }
                 // In a table with a key, what is deleted must lie in row groups.
                 let tables = checked.iter().filter_map(|(path, _)| state.table_id_at(path)).collect();
-                open.with_rows_in_groups(store, &tables, InMemory::Numbered, |open| {
+                open.with_rows_in_groups(store, &tables, MemoryScope::Numbered, |open| {
                     let state = open.draft.state();
                     let (effects, mut report) = delete_versions(state, checked.clone(), missing)?;
                     let before = bytes_deleted_from(state, &effects)?;

@@ -26,10 +26,10 @@ use crate::store::parts::{Answer, Pin, Proposal, Work};
 /// many nodes, calls of the others are refused.
 #[derive(Clone)]
 pub struct Transaction {
-    shared: Arc<Shared>,
+    shared: Arc<TransactionState>,
 }
 
-struct Shared {
+struct TransactionState {
     store: Store,
     /// The commit that it began with.
     seq: Seq,
@@ -42,7 +42,7 @@ struct Shared {
 }
 
 enum Status {
-    Open(Box<Open>),
+    Open(Box<OpenTransaction>),
     /// Held by a call that may run any code, even code that uses the transaction: so it does not hold the lock.
     Busy,
     Committed,
@@ -50,7 +50,7 @@ enum Status {
 }
 
 /// What an open transaction holds.
-pub(in crate::store) struct Open {
+pub(in crate::store) struct OpenTransaction {
     base: Arc<State>,
     /// When it began.
     began: Timestamp,
@@ -83,9 +83,10 @@ impl Store {
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers) = (Footprint::default(), Vec::new());
-        let status = Mutex::new(Status::Open(Box::new(Open { base, began: time, pin, draft, reads, writers })));
+        let status =
+            Mutex::new(Status::Open(Box::new(OpenTransaction { base, began: time, pin, draft, reads, writers })));
         let table_changes = AtomicU64::new(0);
-        let shared = Shared { store: self.clone(), seq, read_only, attempts, table_changes, status };
+        let shared = TransactionState { store: self.clone(), seq, read_only, attempts, table_changes, status };
         Ok(Transaction { shared: Arc::new(shared) })
     }
 
@@ -128,7 +129,7 @@ impl Store {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TransactionState {
     fn drop(&mut self) {
         if self.store.setting().process() != std::process::id() {
             // In a forked process, what it wrote belongs to the parent, which may still commit it.
@@ -242,7 +243,7 @@ impl Transaction {
     }
 
     /// Takes the open transaction out, and leaves `instead`.
-    fn take(&self, instead: Status) -> Result<Box<Open>> {
+    fn take(&self, instead: Status) -> Result<Box<OpenTransaction>> {
         let mut status = self.shared.status.lock();
         match std::mem::replace(&mut *status, instead) {
             Status::Open(open) => Ok(open),
@@ -256,7 +257,7 @@ impl Transaction {
 
     /// Runs something quick that calls no code of the user's. A transaction that a panic left half changed is never
     /// committed.
-    fn with<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, call: impl FnOnce(&mut OpenTransaction) -> Result<T>) -> Result<T> {
         self.shared.store.setting().check_open()?;
         let mut status = self.shared.status.lock();
         let Status::Open(open) = &mut *status else { return Err(unusable(&status)) };
@@ -277,7 +278,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn note(&self, open: &mut Open, reads: impl IntoIterator<Item = Read>) {
+    fn note(&self, open: &mut OpenTransaction, reads: impl IntoIterator<Item = Read>) {
         if !self.shared.read_only {
             open.reads.reads.extend(reads);
         }
@@ -363,7 +364,10 @@ impl Transaction {
 
     /// Changes tables. Code that the call runs, such as a frame that rows are pulled from, finds the transaction in
     /// use.
-    pub(in crate::store) fn change_tables<T>(&self, call: impl FnOnce(&Store, &mut Open) -> Result<T>) -> Result<T> {
+    pub(in crate::store) fn change_tables<T>(
+        &self,
+        call: impl FnOnce(&Store, &mut OpenTransaction) -> Result<T>,
+    ) -> Result<T> {
         self.shared.store.setting().check()?;
         self.check_writable()?;
         self.shared.table_changes.fetch_add(1, Ordering::Relaxed);
@@ -386,7 +390,7 @@ impl Transaction {
         })
     }
 
-    fn alone<T>(&self, call: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    fn alone<T>(&self, call: impl FnOnce(&mut OpenTransaction) -> Result<T>) -> Result<T> {
         let mut open = self.take(Status::Busy)?;
         let done = caught(|| call(&mut open));
         let panicked = matches!(&done, Err(e) if e.kind() == ErrorKind::Internal);
@@ -404,7 +408,7 @@ impl Transaction {
     }
 }
 
-impl Open {
+impl OpenTransaction {
     /// Returns the state after.
     fn commit(self: Box<Self>, store: &Store) -> Answer {
         if self.draft.effects().is_empty() {

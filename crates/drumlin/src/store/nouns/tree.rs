@@ -342,7 +342,7 @@ impl Tree {
         };
         self.place.read(reads, |state, _| {
             let entry = |(path, node): (crate::catalog::Path, &crate::catalog::Node)| {
-                let figures = |table: std::sync::Arc<crate::table::Table>| {
+                let figures = |table: std::sync::Arc<crate::table::TableState>| {
                     let (versions, row_groups) = (table.versions.len() as u64, table.groups.len() as u64);
                     Ok::<_, crate::base::Error>(TableFigures {
                         rows: store.newest_rows(state, &table)?,

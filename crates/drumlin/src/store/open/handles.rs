@@ -10,21 +10,21 @@ use std::sync::Weak;
 use parking_lot::Mutex;
 
 use crate::base::{Error, Result};
-use crate::store::handle::Inner;
+use crate::store::handle::StoreParts;
 use crate::store::parts::holder;
 use crate::store::{Mode, Options, Store};
 
 /// Which folder a store is in: its device and inode.
-pub(in crate::store) type Folder = (u64, u64);
+pub(in crate::store) type FolderId = (u64, u64);
 
 /// The stores that this process has open, by folder.
-static OPEN: Mutex<BTreeMap<Folder, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<FolderId, Weak<StoreParts>>> = Mutex::new(BTreeMap::new());
 
 /// The folders in which a process, by its id, is opening a store.
-static OPENING: Mutex<BTreeSet<(u32, Folder)>> = Mutex::new(BTreeSet::new());
+static OPENING: Mutex<BTreeSet<(u32, FolderId)>> = Mutex::new(BTreeSet::new());
 
 /// A store is being opened for writing, by one thread of a process at a time.
-pub(in crate::store) struct Opening(u32, Folder);
+pub(in crate::store) struct Opening(u32, FolderId);
 
 impl Drop for Opening {
     fn drop(&mut self) {
@@ -34,7 +34,7 @@ impl Drop for Opening {
 
 /// Begins to open the store in `folder`, or joins what this process has open there; `None` while another thread of it opens that
 /// store, or closes the last handle of it and has not given up its lock yet.
-pub(in crate::store) fn begin(folder: Folder, options: &Options) -> Result<Option<(Opening, Option<Store>)>> {
+pub(in crate::store) fn begin(folder: FolderId, options: &Options) -> Result<Option<(Opening, Option<Store>)>> {
     let process = std::process::id();
     if !OPENING.lock().insert((process, folder)) {
         return Ok(None);
@@ -50,14 +50,14 @@ pub(in crate::store) fn begin(folder: Folder, options: &Options) -> Result<Optio
 }
 
 /// What this process has opened in `folder`, closed or not, as long as something holds it.
-fn open_in(folder: Folder) -> Option<Store> {
+fn open_in(folder: FolderId) -> Option<Store> {
     let open = OPEN.lock().get(&folder).cloned();
     open.as_ref().and_then(Store::upgrade)
 }
 
 /// Another handle of the store in `folder`, if this process has it open for writing. `Locked` if it was opened with settings
 /// other than `options`.
-pub(in crate::store) fn join(folder: Folder, options: &Options) -> Result<Option<Store>> {
+pub(in crate::store) fn join(folder: FolderId, options: &Options) -> Result<Option<Store>> {
     if options.mode == Mode::Read {
         return Ok(None);
     }
@@ -75,7 +75,7 @@ pub(in crate::store) fn join(folder: Folder, options: &Options) -> Result<Option
 
 /// Says more of `locked`, the error for a folder that could not be locked, if it was this process itself that opened it for
 /// writing, or the process that this one is a fork of.
-pub(in crate::store) fn locked_here(folder: Folder, uri: &str, locked: Error) -> Error {
+pub(in crate::store) fn locked_here(folder: FolderId, uri: &str, locked: Error) -> Error {
     let Some(store) = open_in(folder) else { return locked };
     let holder = holder(store.setting().process());
     match store.setting().process() == std::process::id() {
@@ -94,7 +94,7 @@ pub(in crate::store) fn locked_here(folder: Folder, uri: &str, locked: Error) ->
 }
 
 /// Notes that this process has the store in `folder` open for writing.
-pub(in crate::store) fn note(folder: Folder, store: &Store) {
+pub(in crate::store) fn note(folder: FolderId, store: &Store) {
     let mut open = OPEN.lock();
     open.retain(|_, inner| inner.strong_count() > 0);
     open.insert(folder, store.downgrade());

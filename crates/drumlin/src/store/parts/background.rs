@@ -11,13 +11,13 @@ const REFUSED_AT: u64 = 4;
 /// The state of automatic checkpoints.
 #[derive(Default)]
 pub(in crate::store) struct Background {
-    state: Mutex<Work>,
+    state: Mutex<BackgroundState>,
     ended: Condvar,
     cancel: Cancel,
 }
 
 #[derive(Default)]
-struct Work {
+struct BackgroundState {
     running: bool,
     /// Not before the log has this many bytes.
     not_before: u64,

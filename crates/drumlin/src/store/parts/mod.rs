@@ -20,7 +20,7 @@ pub(super) use commits::turns::Commits;
 pub(super) use handles::Handles;
 pub(super) use setting::{Setting, Tenure, check_process, holder};
 pub(super) use times::STEP;
-pub(super) use triggers::{Listed, Registered, Triggers};
+pub(super) use triggers::{Registered, TriggerList, Triggers};
 pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub(super) use upkeep::{Maintenance, NamedWindow, Upkeep};
 pub(super) use watched::Watched;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::waiting::{Exclusive, Held};
+use crate::base::waiting::{Exclusive, ExclusiveGuard};
 use crate::base::{Result, SessionId};
 use crate::block::BlockNumbers;
 use crate::catalog::State;
@@ -25,7 +25,7 @@ impl Default for Session {
 
 impl Session {
     /// Held while a session is being registered.
-    pub fn register(&self) -> Result<Held<'_, ()>> {
+    pub fn register(&self) -> Result<ExclusiveGuard<'_, ()>> {
         self.registration.lock()
     }
 

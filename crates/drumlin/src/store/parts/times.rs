@@ -26,7 +26,7 @@ pub(in crate::store) const STEP: i64 = 3_600_000_000;
 const TOLERANCE: i64 = 5_000_000;
 
 /// What a process knows of its clock.
-pub(in crate::store) struct Times {
+pub(in crate::store) struct CommitClock {
     setting: Arc<Setting>,
     /// The time of the last commit, and what the clock showed, when the store was opened.
     opened: (Timestamp, Timestamp),
@@ -41,7 +41,7 @@ struct Known {
     checked: Option<i64>,
 }
 
-impl Times {
+impl CommitClock {
     /// For a store whose last commit has the time `last`.
     pub fn new(setting: Arc<Setting>, last: Timestamp) -> Self {
         let clock = setting.env().clock.now();

@@ -72,10 +72,10 @@ impl Registered {
 }
 
 /// Triggers with their names, in the order in which they are called.
-pub(in crate::store) type Listed = Vec<(String, Arc<Mutex<Registered>>)>;
+pub(in crate::store) type TriggerList = Vec<(String, Arc<Mutex<Registered>>)>;
 
 #[derive(Default)]
-struct Shared {
+struct TriggerState {
     by_name: BTreeMap<String, Arc<Mutex<Registered>>>,
     failures: VecDeque<TriggerFailure>,
     /// All triggers have been called for all commits up to this one.
@@ -88,7 +88,7 @@ struct Shared {
 
 /// The triggers of an open store.
 pub(in crate::store) struct Triggers {
-    shared: Mutex<Shared>,
+    shared: Mutex<TriggerState>,
     changed: Condvar,
     metrics: Arc<Metrics>,
     warn: Warn,
@@ -175,7 +175,7 @@ impl Triggers {
         if shared.thread == Some(current) {
             return Err(Error::invalid("a trigger must not wait for the triggers"));
         }
-        let open = |shared: &mut Shared| {
+        let open = |shared: &mut TriggerState| {
             // One that joined late may still be on its way.
             let late = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
             shared.running && !shared.stopped && late
@@ -201,7 +201,7 @@ impl Triggers {
     }
 
     /// All triggers, in the order in which they are called.
-    pub fn list(&self) -> Listed {
+    pub fn list(&self) -> TriggerList {
         let shared = self.shared.lock();
         let mut list: Vec<_> = shared.by_name.iter().map(|(name, one)| (name.clone(), one.clone())).collect();
         list.sort_by_key(|(_, one)| std::cmp::Reverse(one.lock().filter.priority));
@@ -227,7 +227,7 @@ impl Triggers {
 
     /// Calls those triggers of `list` for what a commit did that have not been called for it. Returns whether they were
     /// called for all of it: not if triggers were stopped.
-    pub fn deliver(&self, list: &Listed, record: &CommitRecord) -> Result<bool> {
+    pub fn deliver(&self, list: &TriggerList, record: &CommitRecord) -> Result<bool> {
         let (seq, time) = (record.after.seq, record.after.time);
         let due: Vec<_> = list
             .iter()
@@ -260,7 +260,7 @@ impl Triggers {
     }
 
     /// Those of `list` have been called for all commits up to `done`.
-    pub fn mark(&self, list: &Listed, done: Seq) {
+    pub fn mark(&self, list: &TriggerList, done: Seq) {
         for (_, one) in list {
             let mut one = one.lock();
             one.done = one.done.max(done);
@@ -268,7 +268,7 @@ impl Triggers {
     }
 
     /// Those of `list` that have yet to be called for commits up to `place`, each with its own place.
-    pub fn late(list: &Listed, place: Seq) -> Vec<(Listed, Seq)> {
+    pub fn late(list: &TriggerList, place: Seq) -> Vec<(TriggerList, Seq)> {
         let late = |(name, one): &(String, Arc<Mutex<Registered>>)| {
             let done = one.lock().done;
             (done < place).then(|| (vec![(name.clone(), one.clone())], done))
@@ -277,7 +277,7 @@ impl Triggers {
     }
 
     /// Calls triggers with a resync, in place of events before `seq` that are gone.
-    pub fn resync(&self, list: &Listed, seq: Seq) {
+    pub fn resync(&self, list: &TriggerList, seq: Seq) {
         for (name, one) in list {
             let callback = one.lock().callback.clone();
             let call = TriggerCall { seq, time: Timestamp(0), trigger: name.clone(), event: TriggerEvent::Resync };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::background::Background;
 use super::recover;
-use crate::base::waiting::{Exclusive, Held};
+use crate::base::waiting::{Exclusive, ExclusiveGuard};
 use crate::base::{Result, TableId};
 use crate::table::GroupId;
 
@@ -43,12 +43,12 @@ impl Upkeep {
     }
 
     /// Waits until no other checkpoint, reclaim or purge of this process runs.
-    pub fn lock(&self) -> Result<Held<'_, Maintenance>> {
+    pub fn lock(&self) -> Result<ExclusiveGuard<'_, Maintenance>> {
         self.maintenance.lock()
     }
 
     /// The same, without waiting: `None` if one runs.
-    pub fn try_lock(&self) -> Option<Held<'_, Maintenance>> {
+    pub fn try_lock(&self) -> Option<ExclusiveGuard<'_, Maintenance>> {
         self.maintenance.try_lock()
     }
 

@@ -9,7 +9,7 @@ use roaring::RoaringBitmap;
 use crate::base::{Result, TableId};
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
-use crate::table::{Retained, RowGroup, ShrunkGroup, Table};
+use crate::table::{Retained, RowGroup, ShrunkGroup, TableState};
 
 /// The tables that a purge concerns, and whether the pattern names them.
 pub(in crate::store) type Family = BTreeMap<TableId, bool>;
@@ -55,7 +55,7 @@ pub(in crate::store) fn family(state: &State, pattern: &Pattern) -> Result<Famil
 }
 
 /// The tables of a family that there still are.
-pub(in crate::store) fn members(state: &State, family: &Family) -> Result<Vec<Arc<Table>>> {
+pub(in crate::store) fn members(state: &State, family: &Family) -> Result<Vec<Arc<TableState>>> {
     family.keys().filter_map(|id| state.table(*id).transpose()).collect()
 }
 

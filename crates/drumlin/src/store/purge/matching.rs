@@ -11,7 +11,7 @@ use crate::block::Address;
 use crate::catalog::State;
 use crate::filter::Filter;
 use crate::store::Store;
-use crate::table::{FilterOfVersions, Positions, Retained, RowGroup, Rows, Table};
+use crate::table::{FilterOfVersions, Positions, Retained, RowGroup, Rows, TableState};
 
 /// The rows that match, by row group, and histories with such rows.
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ impl Store {
         found: &mut Matching,
         task: &Task,
     ) -> Result<()> {
-        let tables: BTreeMap<TableId, Arc<Table>> =
+        let tables: BTreeMap<TableId, Arc<TableState>> =
             members(state, family)?.into_iter().map(|table| (table.id, table)).collect();
         let filters: BTreeMap<TableId, FilterOfVersions<'_>> =
             tables.iter().map(|(id, table)| (*id, FilterOfVersions::new(table, filter))).collect();

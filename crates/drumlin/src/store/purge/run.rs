@@ -29,7 +29,9 @@ use crate::store::read::views::ATTEMPTS;
 use crate::store::upkeep::plans::blocks_with_holes;
 use crate::store::upkeep::reclaim::ReclaimReport;
 use crate::store::{CheckpointReport, ReclaimOptions, Store};
-use crate::table::{DictionaryValues, FilterOfVersions, Positions, RowGroup, Rows, ShrunkGroup, Table, TextsOfColumns};
+use crate::table::{
+    DictionaryValues, FilterOfVersions, Positions, RowGroup, Rows, ShrunkGroup, TableState, TextsOfColumns,
+};
 
 /// What a purge that failed after its first commit says.
 const BEGUN: &str =
@@ -39,7 +41,7 @@ const BEGUN: &str =
 const ROUNDS_MAX: usize = 32;
 
 /// Row groups to be written again: one of their records, and the rows that are erased.
-type Marked = BTreeMap<Address, (Arc<Table>, Arc<RowGroup>, RoaringBitmap)>;
+type Marked = BTreeMap<Address, (Arc<TableState>, Arc<RowGroup>, RoaringBitmap)>;
 
 /// Rows to be erased from everywhere: see [`Store::purge`].
 ///
@@ -287,7 +289,7 @@ impl Store {
         let effects = move |state: &State| -> Result<Vec<Effect>> {
             let tables = members(state, &family(state, &pattern)?)?.into_iter();
             let tables = tables.filter(|table| table.lineage.purged > Seq(0));
-            let of = |table: Arc<Table>| {
+            let of = |table: Arc<TableState>| {
                 let schemas = table.scrubbed_schemas(&texts);
                 (!schemas.is_empty()).then_some(Effect::SetSchemas { table: table.id, schemas })
             };
@@ -505,7 +507,7 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
             plan.tables.push(of_table);
         }
     }
-    let is_adopted = |table: &Table| table.lineage.origin.is_some();
+    let is_adopted = |table: &TableState| table.lineage.origin.is_some();
     if members(state, family)?.iter().any(|table| is_adopted(table)) {
         // What two tables had in common in another store is not known here.
         for table in state.tables() {

@@ -73,9 +73,9 @@ impl Dataset {
         while shares <= most {
             let found = self.place().store().while_reclaimed(|| self.in_shares(&plan, shares, &options))?;
             match found {
-                Found::All(rows) => return Ok(rows),
-                Found::TooLarge { group: true } => break,
-                Found::TooLarge { group: false } => shares *= 4,
+                BudgetOutcome::All(rows) => return Ok(rows),
+                BudgetOutcome::TooLarge { group: true } => break,
+                BudgetOutcome::TooLarge { group: false } => shares *= 4,
             }
         }
         let what = if shares > most && most > 1 { "the groups" } else { "the values of one group" };
@@ -85,22 +85,27 @@ impl Dataset {
     }
 
     /// The result, computed in `shares` shares.
-    fn in_shares(&self, plan: &Arc<Grouping>, shares: u64, options: &ScanOptions) -> Result<Found<RecordBatch>> {
+    fn in_shares(
+        &self,
+        plan: &Arc<Grouping>,
+        shares: u64,
+        options: &ScanOptions,
+    ) -> Result<BudgetOutcome<RecordBatch>> {
         let mut found = Vec::new();
         for share in 0..shares {
             match self.groups(plan, (share, shares), options)? {
-                Found::All(groups) => found.push(groups.finish()?),
-                Found::TooLarge { group } => return Ok(Found::TooLarge { group }),
+                BudgetOutcome::All(groups) => found.push(groups.finish()?),
+                BudgetOutcome::TooLarge { group } => return Ok(BudgetOutcome::TooLarge { group }),
             }
         }
         match found.as_slice() {
-            [only] => Ok(Found::All(only.clone())),
-            several => in_order(plan, several).map(Found::All),
+            [only] => Ok(BudgetOutcome::All(only.clone())),
+            several => in_order(plan, several).map(BudgetOutcome::All),
         }
     }
 
     /// A share of the groups: each thread adds the next part to its own, and these are merged.
-    fn groups(&self, plan: &Arc<Grouping>, share: (u64, u64), options: &ScanOptions) -> Result<Found<Groups>> {
+    fn groups(&self, plan: &Arc<Grouping>, share: (u64, u64), options: &ScanOptions) -> Result<BudgetOutcome<Groups>> {
         let opened = self.unpruned(options)?.0;
         let held = self.held(&opened)?;
         let mut parts: Vec<ScanPart> = Vec::new();
@@ -138,7 +143,7 @@ impl Dataset {
         };
         let found = store.env().pool.map((0..threads).collect(), work)?;
         if over.load(Ordering::Relaxed) {
-            return Ok(Found::TooLarge { group: found.iter().any(|groups| groups.largest() > budget) });
+            return Ok(BudgetOutcome::TooLarge { group: found.iter().any(|groups| groups.largest() > budget) });
         }
         let mut found = found.into_iter();
         let mut groups = match found.next() {
@@ -146,12 +151,12 @@ impl Dataset {
             None => Groups::new(plan, share)?,
         };
         found.for_each(|more| groups.merge(more));
-        Ok(Found::All(groups))
+        Ok(BudgetOutcome::All(groups))
     }
 }
 
 /// What was found within the memory that there is.
-enum Found<T> {
+enum BudgetOutcome<T> {
     All(T),
     /// Too much: of one group alone, or of many.
     TooLarge {

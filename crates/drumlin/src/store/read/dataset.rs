@@ -26,7 +26,7 @@ use super::resolve::is_younger;
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
-use crate::segment::{ColumnStats, Kept, engine_type, without_views};
+use crate::segment::{ColumnStats, PhysicalForm, engine_type, without_views};
 use crate::store::nouns::tree::IntoPattern;
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
@@ -49,10 +49,10 @@ pub struct DatasetOptions {
 /// committed later does not change them.
 #[derive(Clone)]
 pub struct Dataset {
-    inner: Arc<Inner>,
+    inner: Arc<DatasetParts>,
 }
 
-struct Inner {
+struct DatasetParts {
     place: Place,
     pattern: String,
     path_columns: Vec<String>,
@@ -68,7 +68,7 @@ struct Inner {
     table_changes: u64,
 }
 
-impl Inner {
+impl DatasetParts {
     /// The same of `tables`, handed out as `shown`.
     fn with(&self, tables: Arc<Vec<Member>>, shown: SchemaRef) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Member {
 fn found(
     store: &Store,
     path: &str,
-    table: Result<Arc<crate::table::Table>>,
+    table: Result<Arc<crate::table::TableState>>,
     point: &ViewPoint,
     state: &Arc<State>,
     pin: &Arc<Pin>,
@@ -212,7 +212,8 @@ impl Dataset {
         };
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let shown = schema.clone();
-        let inner = Inner { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
+        let inner =
+            DatasetParts { place, pattern, path_columns, tables: tables.into(), schema, apart, shown, table_changes };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -267,7 +268,7 @@ impl Dataset {
             _ => {
                 let known = |field: &FieldRef| match field.extension_type_name() {
                     Some(_) => field.data_type().clone(),
-                    None => engine_type(field.data_type(), [Kept::Values].into_iter()),
+                    None => engine_type(field.data_type(), [PhysicalForm::Values].into_iter()),
                 };
                 schema.fields().iter().map(known).collect()
             }

@@ -16,7 +16,7 @@ use super::same_rows::Alike;
 use crate::base::{Cancel, Error, ErrorKind, Result, TableId, Version};
 use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
-use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::in_groups::MemoryScope;
 use crate::store::parts::Pin;
 use crate::store::{Place, Store, Table};
 use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, union};
@@ -64,11 +64,11 @@ pub struct Diff {
     name: String,
     /// Pairs of versions still to compare.
     pairs: VecDeque<(Version, Version)>,
-    open: Option<Open>,
+    open: Option<PairDiff>,
 }
 
 /// A pair of versions that is being compared.
-struct Open {
+struct PairDiff {
     version: Version,
     /// Of rows that are gone, and of new ones.
     sides: [Side; 2],
@@ -117,8 +117,8 @@ impl Table {
         let compare = |state: &State, pin: &Arc<Pin>| self.compared(state, pin, (since, until), options);
         let (diff, waiting) = self.place.read(reads, compare)?;
         match (&self.place, waiting) {
-            (_, None) | (Place::Transaction(_), Some((_, InMemory::Numbered))) => Ok(diff),
-            (Place::Transaction(_), Some((_, InMemory::All))) => {
+            (_, None) | (Place::Transaction(_), Some((_, MemoryScope::Numbered))) => Ok(diff),
+            (Place::Transaction(_), Some((_, MemoryScope::All))) => {
                 Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"))
             }
             (Place::Store(store), Some((table, which))) => {
@@ -134,7 +134,7 @@ impl Table {
         pin: &Arc<Pin>,
         (since, until): (&AsOf, &AsOf),
         options: &DiffOptions,
-    ) -> Result<(Diff, Option<(TableId, InMemory)>)> {
+    ) -> Result<(Diff, Option<(TableId, MemoryScope)>)> {
         let path = Path::new(self.path())?;
         let [(table, first), (other, last)] = [resolve(state, &path, since)?, resolve(state, &path, until)?];
         if table.id != other.id {
@@ -142,7 +142,7 @@ impl Table {
         }
         let unnumbered = (first.since || last.since) && table.active().is_some();
         let rests = unnumbered || [first, last].iter().any(|at| table.depends_on_parts(at.version));
-        let which = if unnumbered { InMemory::All } else { InMemory::Numbered };
+        let which = if unnumbered { MemoryScope::All } else { MemoryScope::Numbered };
         let waiting = rests.then_some((table.id, which));
         let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
         let view = View { table, read_point: last, time: None, pin };
@@ -229,9 +229,9 @@ impl Diff {
         }
     }
 
-    fn compare(&self, since: Version, until: Version) -> Result<Open> {
+    fn compare(&self, since: Version, until: Version) -> Result<PairDiff> {
         let [gone, new] = difference(&self.view.table, since, until, &self.read)?;
-        let side = |table: crate::table::Table, version: Version| {
+        let side = |table: crate::table::TableState, version: Version| {
             let read_point = ReadPoint { version, since: false, seq: self.view.read_point.seq };
             let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };
             let options = ScanOptions {
@@ -251,7 +251,7 @@ impl Diff {
             }
             false => None,
         };
-        Ok(Open { version: until, sides: [side(gone, since)?, side(new, until)?], alike })
+        Ok(PairDiff { version: until, sides: [side(gone, since)?, side(new, until)?], alike })
     }
 
     /// A batch as it is handed out.
@@ -280,7 +280,7 @@ impl Iterator for Diff {
     }
 }
 
-impl Open {
+impl PairDiff {
     /// The next batch of a table without a key: rows that are gone, then new ones.
     fn next(&mut self) -> Result<Option<(RecordBatch, StringArray)>> {
         for (side, change) in self.sides.iter_mut().zip(["delete", "insert"]) {

@@ -8,7 +8,7 @@ use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Path, Read, State};
 use crate::store::nouns::tree::IntoPattern;
 use crate::store::{Place, Store, VersionInfo};
-use crate::table::{Table, VersionRecord};
+use crate::table::{TableState, VersionRecord};
 
 /// No message is longer.
 const MESSAGE_BYTES_MAX: usize = 4096;
@@ -83,7 +83,7 @@ impl Store {
     pub(in crate::store) fn version_info(
         &self,
         state: &State,
-        table: &Table,
+        table: &TableState,
         record: &VersionRecord,
         holders: &BTreeMap<Version, Vec<String>>,
     ) -> Result<VersionInfo> {
@@ -96,7 +96,7 @@ impl Store {
 }
 
 /// The snapshots that hold versions of the table at `path`.
-pub(in crate::store) fn snapshots_of(state: &State, path: &Path, table: &Table) -> BTreeMap<Version, Vec<String>> {
+pub(in crate::store) fn snapshots_of(state: &State, path: &Path, table: &TableState) -> BTreeMap<Version, Vec<String>> {
     let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
     if table.pins.is_empty() {
         return holders;

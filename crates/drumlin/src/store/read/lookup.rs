@@ -118,12 +118,12 @@ impl TableView {
 /// What the last look-up through a handle found of its table. As long as the state is the newest, the next one need not find the
 /// table again. Nothing is kept in memory by it.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store) struct FoundTable(Arc<Mutex<Option<Found>>>);
+pub(in crate::store) struct FoundTable(Arc<Mutex<Option<CachedTable>>>);
 
 #[derive(Debug)]
-struct Found {
+struct CachedTable {
     state: Weak<State>,
-    table: Weak<table::Table>,
+    table: Weak<table::TableState>,
     codec: Weak<TableCodec>,
     path: Path,
 }
@@ -144,6 +144,6 @@ impl FoundTable {
     pub fn note(&self, state: &Arc<State>, view: &TableView) {
         let (table, codec) = (Arc::downgrade(&view.view.table), Arc::downgrade(&view.codec));
         let path = view.path.clone();
-        *self.0.lock() = Some(Found { state: Arc::downgrade(state), table, codec, path });
+        *self.0.lock() = Some(CachedTable { state: Arc::downgrade(state), table, codec, path });
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, ErrorKind, Result, Timestamp, Version};
 use crate::catalog::{Path, State};
-use crate::table::{ReadPoint, Table};
+use crate::table::{ReadPoint, TableState};
 
 /// Which state of a table to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum AsOf {
 }
 
 /// The table at `path`, or `NotFound` with a hint.
-pub(in crate::store) fn table_at(state: &State, path: &Path) -> Result<Arc<Table>> {
+pub(in crate::store) fn table_at(state: &State, path: &Path) -> Result<Arc<TableState>> {
     state.table_at(path)?.ok_or_else(|| {
         let node = if state.tree.get(path.as_str()).is_some() { "; there is a node, but it has no table" } else { "" };
         Error::not_found(format!("no table at '{path}'{node}"))
@@ -31,7 +31,7 @@ pub(in crate::store) fn table_at(state: &State, path: &Path) -> Result<Arc<Table
 }
 
 /// Whether a table was made after the time that is asked for: then it is not part of what was there.
-pub(in crate::store) fn is_younger(table: &Table, as_of: &AsOf) -> bool {
+pub(in crate::store) fn is_younger(table: &TableState, as_of: &AsOf) -> bool {
     match (as_of, table.versions.front()) {
         (AsOf::Time(time), Some(oldest)) => oldest.version == Version(0) && oldest.time > *time,
         _ => false,
@@ -48,7 +48,7 @@ pub(in crate::store) fn of_table(path: &Path, error: Error) -> Error {
 
 /// The table that `path` names in `state`, and the version that `as_of` sees of it; for a time, without the rows written by
 /// key since that version.
-pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<Table>, ReadPoint)> {
+pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<TableState>, ReadPoint)> {
     if let AsOf::Snapshot(name) = as_of {
         let missing = || {
             // A day, maybe with a time: 2024-01-02 03:04, 20240102.
@@ -83,7 +83,7 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
 }
 
 /// What the newest version sees, and the rows written since.
-pub(in crate::store) fn newest(state: &State, table: &Table) -> ReadPoint {
+pub(in crate::store) fn newest(state: &State, table: &TableState) -> ReadPoint {
     let version = table.newest().expect("every table has a version").version;
     ReadPoint { version, since: true, seq: state.seq }
 }

@@ -6,7 +6,7 @@ use crate::block::CacheStat;
 use crate::catalog::State;
 use crate::storage::{Storage, names};
 use crate::store::Store;
-use crate::table::Table;
+use crate::table::TableState;
 
 /// Figures about a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Store {
     }
 
     /// How many rows the newest version has, with those written since.
-    pub(in crate::store) fn newest_rows(&self, state: &State, table: &Table) -> Result<u64> {
+    pub(in crate::store) fn newest_rows(&self, state: &State, table: &TableState) -> Result<u64> {
         match table.newest() {
             Some(newest) if table.parts.is_empty() => Ok(newest.rows),
             Some(_) => self.count_rows(table, newest(state, table)),

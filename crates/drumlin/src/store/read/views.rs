@@ -8,7 +8,7 @@ use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
 use crate::store::Store;
 use crate::store::parts::Pin;
-use crate::table::{ReadAs, Renew, Scan, ScanOptions, Table, View, ViewPoint, read_history};
+use crate::table::{ReadAs, Renew, Scan, ScanOptions, TableState, View, ViewPoint, read_history};
 
 /// How often a read is started again because another process has reclaimed blocks.
 pub(in crate::store) const ATTEMPTS: usize = 5;
@@ -62,7 +62,7 @@ impl Store {
     /// What a view of `table` showed that was described by `point`; `SnapshotExpired` if it is gone.
     pub(in crate::store) fn view_at_point(
         &self,
-        table: &Arc<Table>,
+        table: &Arc<TableState>,
         point: &ViewPoint,
         state: &State,
         pin: &Arc<Pin>,
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// What a table showed at a time.
-    fn view_at(&self, table: &Arc<Table>, time: Timestamp, seq: Seq) -> Result<View> {
+    fn view_at(&self, table: &Arc<TableState>, time: Timestamp, seq: Seq) -> Result<View> {
         View::at(table, time, seq, |history| read_history(self.reader(), &self.env().pool, table, history))
     }
 

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use super::checkpoint_report::{CheckpointOptions, CheckpointReport};
 use super::plans::{leaving, place, plan_repack, plans};
-use super::repack::{COPY_SHARE, Moves};
+use super::repack::{BlockMoves, COPY_SHARE};
 use super::windows::merged;
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Cancel, ErrorKind, Meter, Result, TableId, Task, WarningKind, caught, span};
-use crate::block::{Address, RepackPlan, Written};
+use crate::block::{Address, RepackPlan, WrittenBlock};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::store::Store;
@@ -25,7 +25,7 @@ use crate::store::commit::blocks::add_blocks;
 use crate::store::parts::recover::Catalog;
 use crate::store::parts::{Maintenance, NamedWindow, recover};
 use crate::table::{
-    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Table, Window, remap,
+    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, TableState, Window, remap,
 };
 
 /// A checkpoint that takes this long is worth a warning.
@@ -311,7 +311,7 @@ fn batches(windows: impl Iterator<Item = (TableId, Window)>) -> impl Iterator<It
 }
 
 /// What became of the windows at their commit.
-struct Outcome {
+struct WindowsOutcome {
     tables: u64,
     rows_removed: u64,
     windows_void: u64,
@@ -338,14 +338,15 @@ fn changes(
     before: &State,
     now: &State,
     rewritten: Vec<Rewritten>,
-    moves: Moves,
-    blocks: &[Written],
-) -> Result<(Vec<Effect>, Outcome)> {
+    moves: BlockMoves,
+    blocks: &[WrittenBlock],
+) -> Result<(Vec<Effect>, WindowsOutcome)> {
     let mut effects = Vec::new();
     let mut places: BTreeMap<TableId, BTreeMap<GroupId, (usize, Arc<RowGroup>)>> = BTreeMap::new();
     let mut used = BTreeSet::new();
     let mut tables = BTreeSet::new();
-    let mut outcome = Outcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
+    let mut outcome =
+        WindowsOutcome { tables: 0, rows_removed: 0, windows_void: 0, groups_moved: 0, unused: BTreeSet::new() };
     let mut taken_in: Vec<Arc<RowGroup>> = Vec::new();
     for Rewritten { table: id, window, outputs, to } in rewritten {
         let (then, table) = (before.table(id)?, now.table(id)?);
@@ -356,7 +357,7 @@ fn changes(
         });
         let inputs = adjacent(groups, &window.inputs);
         // A schema's place may have been given to another since.
-        let schema_of = |table: Option<Arc<Table>>| table?.schemas.get(window.schema as usize).cloned();
+        let schema_of = |table: Option<Arc<TableState>>| table?.schemas.get(window.schema as usize).cloned();
         let Some(inputs) = inputs.filter(|_| schema_of(table) == schema_of(then)) else {
             outcome.windows_void += 1;
             continue;
@@ -413,7 +414,7 @@ fn changes(
             });
         }
     }
-    let (used, unused): (Vec<Written>, Vec<Written>) =
+    let (used, unused): (Vec<WrittenBlock>, Vec<WrittenBlock>) =
         blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
     outcome.unused = unused.iter().map(|written| written.block).collect();

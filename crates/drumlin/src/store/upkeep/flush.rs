@@ -10,14 +10,14 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 
 use crate::base::{BlockId, Error, Result, TableId, Task, Version, caught};
-use crate::block::{BlockWriter, Written};
+use crate::block::{BlockWriter, WrittenBlock};
 use crate::catalog::{Effect, Path, State};
 use crate::store::commit::blocks::add_blocks;
 use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{CheckpointReport, Store};
 use crate::table::{
-    Flush, GroupId, MemtablePart, NewGroup, Positions, Table, batch_bytes, encode_group, hidden_rows, history_rows,
-    part_rows,
+    Flush, GroupId, MemtablePart, NewGroup, Positions, TableState, batch_bytes, encode_group, hidden_rows,
+    history_rows, part_rows,
 };
 
 /// One part that is being flushed.
@@ -44,7 +44,7 @@ impl Store {
         loop {
             let failed = self.while_reclaimed(|| {
                 let (state, _pin) = self.pinned_state()?;
-                let waits = |table: &&Arc<Table>| table.to_flush().is_some() && !left.contains(&table.id);
+                let waits = |table: &&Arc<TableState>| table.to_flush().is_some() && !left.contains(&table.id);
                 let work: Vec<TableId> = state.open_tables().filter(waits).map(|table| table.id).collect();
                 if work.is_empty() {
                     return Ok(None);
@@ -172,7 +172,7 @@ impl Store {
     ) -> Result<BlockWriter> {
         let proof = self.options().proof();
         let mut writer = self.block_writer()?;
-        let parts: Vec<(usize, MemtablePart, Arc<Table>)> = flushes
+        let parts: Vec<(usize, MemtablePart, Arc<TableState>)> = flushes
             .iter()
             .enumerate()
             .map(|(at, flush)| Ok((at, flush.part.clone(), state.get(flush.table)?)))
@@ -243,14 +243,18 @@ impl Failures<'_> {
 }
 
 /// The effects of those flushes that still fit `now`; how many rows they flush, and the blocks that they refer to.
-fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<Effect>, (u64, BTreeSet<BlockId>)) {
+fn flush_effects(
+    now: &State,
+    flushes: &[Flushing],
+    blocks: &[WrittenBlock],
+) -> (Vec<Effect>, (u64, BTreeSet<BlockId>)) {
     let (mut effects, mut used, mut rows) = (Vec::new(), BTreeSet::new(), 0);
     for Flushing { table, part, deletions, groups, history } in flushes.iter().cloned() {
-        let same = |table: &Arc<Table>| {
+        let same = |table: &Arc<TableState>| {
             table.to_flush().is_some_and(|now| (now.version, now.died) == (part.version, part.died))
         };
         // If another process has moved what is to be hidden, it is searched for again.
-        let there = |table: &Arc<Table>| {
+        let there = |table: &Arc<TableState>| {
             let groups: BTreeSet<GroupId> = table.groups.iter().map(|group| group.id).collect();
             deletions.iter().all(|(group, _)| groups.contains(group))
         };
@@ -264,6 +268,6 @@ fn flush_effects(now: &State, flushes: &[Flushing], blocks: &[Written]) -> (Vec<
             });
         }
     }
-    let known: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+    let known: Vec<WrittenBlock> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
     (add_blocks(&known).into_iter().chain(effects).collect(), (rows, used))
 }

@@ -9,7 +9,7 @@ use crate::base::{BlockId, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
 use crate::store::{Holding, Store};
-use crate::table::{Plan, PlanOptions, Reason, RowGroup, Rows, Table};
+use crate::table::{Plan, PlanOptions, Reason, RowGroup, Rows, TableState};
 
 /// What of a store's layout is wanted.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl Layout {
         let state = store.state()?;
         let mut drawing = Drawing::new(&state, &options.plan)?;
         let (mut cells, mut complete) = (0, true);
-        let mut draw = |table: Arc<Table>, home: TableHome| {
+        let mut draw = |table: Arc<TableState>, home: TableHome| {
             complete = cells < options.cells_max;
             if complete {
                 cells += drawing.add(&table, home);
@@ -265,7 +265,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// Adds the cells of a table; returns how many.
-    fn add(&mut self, table: &Table, home: TableHome) -> usize {
+    fn add(&mut self, table: &TableState, home: TableHome) -> usize {
         let plan = self.planned.get(&table.id).map(|at| self.plans[*at].1.clone());
         let mut windows = BTreeMap::new();
         for (at, window) in plan.iter().flat_map(|plan| &plan.windows).enumerate() {
@@ -340,7 +340,7 @@ impl<'a> Drawing<'a> {
 }
 
 /// The version that the oldest rows of a row group came with, and the time of the first listed version from there on.
-fn born(table: &Table, group: &RowGroup) -> (Version, Option<Timestamp>) {
+fn born(table: &TableState, group: &RowGroup) -> (Version, Option<Timestamp>) {
     let born = group.runs.iter().map(|run| run.born).min().unwrap_or_default();
     let at = match table.versions.binary_search_by_key(&born, |record| record.version) {
         Ok(at) | Err(at) => at,
@@ -349,7 +349,7 @@ fn born(table: &Table, group: &RowGroup) -> (Version, Option<Timestamp>) {
 }
 
 /// Says of a row group, some of whose rows are needed, for whom.
-fn last_needed(table: &Table, home: TableHome) -> impl Fn(&RowGroup, &Rows) -> NeededBy + '_ {
+fn last_needed(table: &TableState, home: TableHome) -> impl Fn(&RowGroup, &Rows) -> NeededBy + '_ {
     let mut retained: Vec<Version> = table.versions.iter().map(|record| record.version).collect();
     retained.extend(table.pins.keys());
     retained.sort_unstable();

@@ -56,7 +56,7 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     let state = store.current()?;
     let counted = &store.env().metrics;
     let cache = store.reader().cache();
-    let mut all = Listed::default();
+    let mut all = MetricList::default();
     all.counter("drumlin_commits_total", "Entries of the log that this process made.", &counted.commits);
     all.counter("drumlin_transactions_total", "Transactions in these commits.", &counted.transactions);
     let help = "Transactions refused because others had changed what they read; most are run again.";
@@ -133,9 +133,9 @@ pub fn prometheus(metrics: &[Metric]) -> String {
 }
 
 #[derive(Default)]
-struct Listed(Vec<Metric>);
+struct MetricList(Vec<Metric>);
 
-impl Listed {
+impl MetricList {
     fn push(&mut self, name: &'static str, help: &'static str, value: MetricValue) {
         self.0.push(Metric { name, help, label: None, value });
     }

@@ -7,7 +7,7 @@ use crate::base::{BlockId, Result, TableId};
 use crate::block::{ALIGNMENT, Address, BlockFill, RepackPlan, repack};
 use crate::catalog::{BlockUse, State};
 use crate::store::Store;
-use crate::table::{Plan, PlanOptions, RowGroup, Table, plan};
+use crate::table::{Plan, PlanOptions, RowGroup, TableState, plan};
 
 /// What a checkpoint would rewrite.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ pub(in crate::store) fn plans(state: &State, options: &PlanOptions) -> Result<Ve
     }
 }
 
-fn plan_of(state: &State, table: &Table, options: &PlanOptions) -> Option<(TableId, Plan)> {
+fn plan_of(state: &State, table: &TableState, options: &PlanOptions) -> Option<(TableId, Plan)> {
     let wanted = (!state.trash.contains_key(&table.id)).then(|| plan(table, options));
     wanted.filter(|plan| plan.groups_before > 0).map(|plan| (table.id, plan))
 }

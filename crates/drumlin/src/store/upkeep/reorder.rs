@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::plans::place;
 use super::windows::merged;
 use crate::base::{BlockId, Result, Seq, Task, caught};
-use crate::block::{Address, Written};
+use crate::block::{Address, WrittenBlock};
 use crate::catalog::{Effect, State};
 use crate::store::commit::blocks::add_blocks;
 use crate::store::{CheckpointOptions, CheckpointReport, Store};
 use crate::table::{
-    Classes, GroupId, OrderPlan, PlanOptions, PlannedSlot, Reorder, RowGroup, Slot, Table, Window, merge_groups, plan,
-    plan_order,
+    Classes, GroupId, OrderPlan, PlanOptions, PlannedSlot, Reorder, RowGroup, Slot, TableState, Window, merge_groups,
+    plan, plan_order,
 };
 
 /// What is to stand at a place.
@@ -30,7 +30,7 @@ enum Made {
 
 /// Row groups that were merged, waiting for their commit.
 #[derive(Clone)]
-struct Prepared {
+struct PreparedMerge {
     groups: Vec<GroupId>,
     slots: Vec<Made>,
 }
@@ -45,7 +45,7 @@ impl Store {
         report: &mut CheckpointReport,
     ) -> Result<()> {
         let state = self.state()?;
-        let is_due = |table: &Table| {
+        let is_due = |table: &TableState| {
             let changed = options.plan != PlanOptions::default() || since.is_none_or(|since| table.layout_seq > since);
             changed && table.groups.len() > 1 && !table.order().is_empty() && !state.trash.contains_key(&table.id)
         };
@@ -85,7 +85,7 @@ impl Store {
         Ok(())
     }
 
-    fn plan_order(&self, table: &Table, options: &PlanOptions) -> Result<Vec<OrderPlan>> {
+    fn plan_order(&self, table: &TableState, options: &PlanOptions) -> Result<Vec<OrderPlan>> {
         // Part of the budget may be needed for what is still to be vacuumed.
         let spent = match options.budget >= 1.0 {
             true => 0,
@@ -100,7 +100,7 @@ impl Store {
     fn merge_overlaps(
         &self,
         state: &Arc<State>,
-        table: &Table,
+        table: &TableState,
         plan: OrderPlan,
         task: &Task,
         report: &mut CheckpointReport,
@@ -152,7 +152,7 @@ impl Store {
         }
         writer.finish()?;
         report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
-        let prepared = Prepared { groups: plan.groups.iter().map(|group| group.id).collect(), slots };
+        let prepared = PreparedMerge { groups: plan.groups.iter().map(|group| group.id).collect(), slots };
         let id = table.id;
         let done = self.commit_rewritten(writer, |writer| {
             let blocks = writer.written().to_vec();
@@ -176,9 +176,9 @@ impl Store {
     }
 }
 
-impl Prepared {
+impl PreparedMerge {
     /// What puts it into the table as it is now, and the blocks that it needs; `None` if it is void.
-    fn effects(&self, now: &Table, blocks: &[Written]) -> Option<(Vec<Effect>, BTreeSet<BlockId>)> {
+    fn effects(&self, now: &TableState, blocks: &[WrittenBlock]) -> Option<(Vec<Effect>, BTreeSet<BlockId>)> {
         let there: BTreeMap<GroupId, &Arc<RowGroup>> = now.groups.iter().map(|group| (group.id, group)).collect();
         let classes = Classes::of(now);
         let mut slots = Vec::with_capacity(self.slots.len());
@@ -197,7 +197,7 @@ impl Prepared {
         }
         let reorder = now.still_reordered(Reorder { groups: self.groups.clone(), slots })?;
         let used: BTreeSet<BlockId> = reorder.outputs().map(|group| group.address.block).collect();
-        let added: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let added: Vec<WrittenBlock> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
         let mut effects = add_blocks(&added);
         effects.push(Effect::ReorderTable { table: now.id, reorder });
         Some((effects, used))

@@ -13,7 +13,7 @@ use crate::table::Plan;
 pub(in crate::store) const COPY_SHARE: u64 = 8;
 
 /// What is moved: of the tables that share it, from where to where.
-pub(in crate::store) type Moves = BTreeMap<Vec<TableId>, Vec<(Address, Address)>>;
+pub(in crate::store) type BlockMoves = BTreeMap<Vec<TableId>, Vec<(Address, Address)>>;
 
 /// What is to be moved: of each block, its row groups and the tables they belong to.
 pub(in crate::store) type Copies = BTreeMap<BlockId, BTreeMap<Address, Vec<TableId>>>;
@@ -57,8 +57,8 @@ impl Store {
         task: &Task,
         meter: &mut Meter<'_>,
         failures: &mut Vec<String>,
-    ) -> Result<Moves> {
-        let mut moves = Moves::new();
+    ) -> Result<BlockMoves> {
+        let mut moves = BlockMoves::new();
         self.env().pool.ordered(
             copies.into_iter().map(Ok),
             |(_, groups)| groups.keys().map(Address::bytes).sum(),

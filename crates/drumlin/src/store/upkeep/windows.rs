@@ -7,7 +7,7 @@ use crate::base::{Cancel, Result};
 use crate::block::{Address, EncodedRowGroup};
 use crate::store::Store;
 use crate::table::{
-    Classes, MergeOrder, MergedGroups, RewrittenGroup, RowGroup, Rows, Table, Window, merge_groups, overlaps,
+    Classes, MergeOrder, MergedGroups, RewrittenGroup, RowGroup, Rows, TableState, Window, merge_groups, overlaps,
     remap_merged, rewrite,
 };
 
@@ -21,7 +21,7 @@ impl Store {
     /// Rewrites a window, in the order of the table: if its row groups overlap, they are merged, and it is said where their rows are now.
     pub(in crate::store) fn rewrite_window(
         &self,
-        table: &Table,
+        table: &TableState,
         window: &Window,
         cancel: &Cancel,
     ) -> Result<RewrittenWindow> {

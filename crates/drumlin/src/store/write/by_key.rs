@@ -11,7 +11,7 @@ use crate::memtable::{Keys, RowBytes};
 use crate::segment::take_batch;
 use crate::store::read::resolve::{newest, of_table};
 use crate::store::{Store, VersionInfo};
-use crate::table::{Checks, RowPlace, Searcher, StoredSchema, Table, TableCodec};
+use crate::table::{Checks, RowPlace, Searcher, StoredSchema, TableCodec, TableState};
 
 /// What a write by key did.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ impl Store {
     pub(in crate::store) fn refuse_present(
         &self,
         state: &State,
-        table: &Table,
+        table: &TableState,
         codec: &TableCodec,
         keys: &Keys,
         path: &Path,
@@ -73,7 +73,7 @@ impl Store {
     pub(in crate::store) fn searcher<'a>(
         &'a self,
         state: &State,
-        table: &'a Table,
+        table: &'a TableState,
         codec: &'a TableCodec,
         cancel: &'a Cancel,
     ) -> Searcher<'a> {
@@ -84,7 +84,7 @@ impl Store {
 
 /// `Conflict` if the table is not as rows were prepared for it: with this schema and, of rows rather than keys, these checks.
 pub(in crate::store) fn check_schema(
-    table: &Table,
+    table: &TableState,
     path: &Path,
     expected: &SchemaRef,
     checks: Option<&Checks>,

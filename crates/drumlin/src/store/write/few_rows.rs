@@ -15,12 +15,12 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
 use crate::segment::join_batches;
 use crate::store::commit::call::Call;
-use crate::store::commit::in_groups::{InMemory, in_memory};
-use crate::store::nouns::transaction::Open;
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Store, WriteOptions};
-use crate::table::{Checks, RowsChange, RowsSchema, Table, TableCodec, batch_bytes};
+use crate::table::{Checks, RowsChange, RowsSchema, TableCodec, TableState, batch_bytes};
 
 /// The keys of the rows of a frame.
 fn keys_alone<'a>(
@@ -112,7 +112,7 @@ impl Store {
     /// The same in a transaction. Returns how many rows.
     pub(in crate::store) fn write_by_key_in(
         &self,
-        open: &mut Open,
+        open: &mut OpenTransaction,
         what: ByKey,
         path: &Path,
         frame: Frame<'_>,
@@ -130,7 +130,7 @@ impl Store {
             return Ok(rows);
         }
         let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };
-        open.with_rows_in_groups(self, &waiting, InMemory::All, |open| {
+        open.with_rows_in_groups(self, &waiting, MemoryScope::All, |open| {
             let bulk = self.prepare_bulk(what, open.draft.state(), path, gathered, options)?;
             open.apply(bulk.footprint, bulk.effects, Some(bulk.writer))?;
             Ok(bulk.rows)
@@ -220,7 +220,7 @@ impl SmallWrite {
         Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
     }
 
-    fn effect(&self, table: &Table) -> Effect {
+    fn effect(&self, table: &TableState) -> Effect {
         Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
     }
 }

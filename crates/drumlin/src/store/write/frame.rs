@@ -15,11 +15,11 @@ use crate::table::{RowsSchema, SchemaMode, TableChange, TableCodec, TableSpec, V
 /// Arrays that another library made are checked when they are pulled, before anything else looks at them.
 pub struct Frame<'a> {
     schema: SchemaRef,
-    rows: Source<'a>,
+    rows: RowSource<'a>,
 }
 
 /// Where rows come from.
-enum Source<'a> {
+enum RowSource<'a> {
     /// Made by this process's Arrow, which checks them.
     Checked(Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>),
     /// Received over the C interface, in memory of another library: structs with the schema's fields.
@@ -29,21 +29,21 @@ enum Source<'a> {
 impl<'a> Frame<'a> {
     /// A frame from batches as they come; they are pulled once, on the calling thread.
     pub fn new(schema: SchemaRef, batches: impl Iterator<Item = Result<RecordBatch>> + 'a) -> Self {
-        Self { schema, rows: Source::Checked(Box::new(batches)) }
+        Self { schema, rows: RowSource::Checked(Box::new(batches)) }
     }
 
     /// A frame from arrays that another library made, as they come over Arrow's C interface: structs with the fields of
     /// `schema`, each a batch. Arrays that break Arrow's rules are refused with `InvalidArgument`.
     pub fn from_foreign(schema: SchemaRef, rows: impl Iterator<Item = Result<ArrayData>> + 'a) -> Self {
-        Self { schema, rows: Source::Foreign(Box::new(rows)) }
+        Self { schema, rows: RowSource::Foreign(Box::new(rows)) }
     }
 
     /// The same frame, its arrays checked fully before use, as those that came over the C interface must be.
     #[must_use]
     pub fn foreign(self) -> Self {
-        let Source::Checked(batches) = self.rows else { return self };
+        let RowSource::Checked(batches) = self.rows else { return self };
         let rows = batches.map(|batch| Ok(StructArray::from(batch?).into_data()));
-        Self { schema: self.schema, rows: Source::Foreign(Box::new(rows)) }
+        Self { schema: self.schema, rows: RowSource::Foreign(Box::new(rows)) }
     }
 
     /// A frame from an Arrow stream.
@@ -58,8 +58,8 @@ impl<'a> Frame<'a> {
         table: &str,
     ) -> Box<dyn Iterator<Item = Result<RecordBatch>> + 'a> {
         match self.rows {
-            Source::Checked(batches) => batches,
-            Source::Foreign(rows) => {
+            RowSource::Checked(batches) => batches,
+            RowSource::Foreign(rows) => {
                 let (pool, schema, table) = (pool.clone(), self.schema, table.to_owned());
                 let parts = rows.map(move |rows| Ok(checked_parts(pool.clone(), schema.clone(), rows?)));
                 Box::new(parts.flat_map(move |parts| {

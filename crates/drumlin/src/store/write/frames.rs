@@ -9,21 +9,21 @@ use arrow::datatypes::SchemaRef;
 use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
-use crate::block::{BlockWriter, EncodedRowGroup, Written};
+use crate::block::{BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::column_meant;
 use crate::memtable::Keys;
 use crate::segment::{Compression, Proof};
-use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
 use crate::store::commit::call::{Call, retry_conflicts};
-use crate::store::commit::in_groups::InMemory;
+use crate::store::commit::in_groups::MemoryScope;
 use crate::store::commit::table_changes::TableChanges;
-use crate::store::nouns::transaction::Open;
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Pin, Proposal, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::table::{
-    Kill, NewGroup, RowsSchema, Schemes, StoredSchema, Table, TableChange, TableCodec, TableSpec, VersionKind,
+    Kill, NewGroup, RowsSchema, Schemes, StoredSchema, TableChange, TableCodec, TableSpec, TableState, VersionKind,
     batch_bytes, check_key, encode_group,
 };
 
@@ -96,7 +96,7 @@ struct NewKeys {
 }
 
 /// A row group, raw or encoded.
-enum Piece {
+enum PendingGroup {
     Raw { group: Vec<RecordBatch>, like: Arc<Schemes> },
     Encoded(EncodedRowGroup),
 }
@@ -122,7 +122,7 @@ struct FramesWrite {
     began: Timestamp,
 }
 
-impl Placed for FramesWrite {
+impl UncommittedGroups for FramesWrite {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.tables.iter_mut().flat_map(|table| &mut table.groups)
     }
@@ -216,9 +216,10 @@ impl Store {
     }
 
     /// Commits the tables of a write, whose row groups are in `blocks`, beside those of frames that turned out to be bad.
-    fn commit_frames(&self, write: &FramesWrite, blocks: &[Written]) -> Result<Arc<State>> {
+    fn commit_frames(&self, write: &FramesWrite, blocks: &[WrittenBlock]) -> Result<Arc<State>> {
         let used = used(&write.tables);
-        let referred: Vec<Written> = blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let referred: Vec<WrittenBlock> =
+            blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
         let (tables, kind, metadata) = (write.tables.clone(), write.kind, write.metadata.clone());
         let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
         let (base, footprint) = (write.base.clone(), footprint(&write.tables));
@@ -228,7 +229,7 @@ impl Store {
     /// The same in a transaction.
     pub(in crate::store) fn write_frames_in(
         &self,
-        open: &mut Open,
+        open: &mut OpenTransaction,
         kind: VersionKind,
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
@@ -246,7 +247,7 @@ impl Store {
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
         reads.reads.extend(footprint(&tables).reads);
         let evolving = tables.iter().filter(|table| table.evolves).filter_map(|table| state.table_id_at(&table.path));
-        open.with_rows_in_groups(self, &evolving.collect(), InMemory::All, |open| {
+        open.with_rows_in_groups(self, &evolving.collect(), MemoryScope::All, |open| {
             let effects = effects(open.draft.state(), &tables, writer.written(), kind, metadata.as_deref())?;
             open.apply(reads, effects, Some(writer))
         })
@@ -332,7 +333,7 @@ impl Encoder<'_> {
     /// Encodes rows of a table with a key.
     fn encode_keyed(
         &self,
-        table: &Table,
+        table: &TableState,
         kind: VersionKind,
         target: TableFrame<'_>,
         writer: &mut BlockWriter,
@@ -401,11 +402,11 @@ impl Encoder<'_> {
             let rows = group.iter().map(RecordBatch::num_rows).sum();
             let schema = &tables[index].schema.0;
             match known.get(schema) {
-                Some((enough, like)) if rows <= enough * 2 => Ok(Piece::Raw { group, like: like.clone() }),
+                Some((enough, like)) if rows <= enough * 2 => Ok(PendingGroup::Raw { group, like: like.clone() }),
                 _ => {
                     let (encoded, schemes) = encode(index, group, None)?;
                     known.insert(schema.clone(), (rows, Arc::new(schemes)));
-                    Ok(Piece::Encoded(encoded))
+                    Ok(PendingGroup::Encoded(encoded))
                 }
             }
         };
@@ -416,8 +417,8 @@ impl Encoder<'_> {
         });
         pool.ordered(
             items,
-            |(.., piece): &(usize, usize, Result<Piece>)| match piece {
-                Ok(Piece::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
+            |(.., piece): &(usize, usize, Result<PendingGroup>)| match piece {
+                Ok(PendingGroup::Raw { group, .. }) => group.iter().map(batch_bytes).sum(),
                 _ => 0,
             },
             pool.threads() * 2,
@@ -426,8 +427,8 @@ impl Encoder<'_> {
             |(index, run, piece)| {
                 task.cancel.check()?;
                 let encoded = piece.and_then(|piece| match piece {
-                    Piece::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
-                    Piece::Encoded(group) => Ok(group),
+                    PendingGroup::Raw { group, like } => Ok(encode(index, group, Some(&like))?.0),
+                    PendingGroup::Encoded(group) => Ok(group),
                 });
                 Ok((index, run, encoded))
             },
@@ -532,7 +533,7 @@ fn used(tables: &[EncodedTable]) -> BTreeSet<BlockId> {
 fn effects(
     state: &State,
     tables: &[EncodedTable],
-    blocks: &[Written],
+    blocks: &[WrittenBlock],
     kind: VersionKind,
     metadata: Option<&str>,
 ) -> Result<Vec<Effect>> {

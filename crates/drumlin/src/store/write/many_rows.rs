@@ -19,14 +19,14 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::store::change::delete::{delete_in_memory, positions};
-use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
 use crate::store::commit::call::Call;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Store, WriteOptions};
 use crate::table::{
-    Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema, Table,
-    TableChange, TableCodec, VersionKind, batch_bytes, in_pieces,
+    Checks, GroupId, Matches, NewGroup, PART_BYTES_MAX, Positions, ROWS_MAX, RowPlace, Schemes, StoredSchema,
+    TableChange, TableCodec, TableState, VersionKind, batch_bytes, in_pieces,
 };
 
 /// Rows of a call, encoded, with their keys.
@@ -129,7 +129,7 @@ impl Store {
         &self,
         what: ByKey,
         state: &State,
-        table: &Table,
+        table: &TableState,
         codec: &TableCodec,
         path: &Path,
         encoded: &Encoded,
@@ -280,7 +280,7 @@ impl BulkChange {
     }
 }
 
-impl Placed for Encoded {
+impl UncommittedGroups for Encoded {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.groups.iter_mut()
     }

@@ -9,21 +9,21 @@ use roaring::RoaringBitmap;
 use super::by_key::{check_distinct, refuse};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Task};
-use crate::block::{BlockWriter, Written};
+use crate::block::{BlockWriter, WrittenBlock};
 use crate::catalog::{Effect, Path, State};
 use crate::filter::Filter;
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::{Proof, join_batches};
 use crate::store::change::delete::{FullChange, delete_in_memory, full_change, positions};
-use crate::store::commit::blocks::{Placed, add_blocks};
+use crate::store::commit::blocks::{UncommittedGroups, add_blocks};
 use crate::store::commit::call::Call;
-use crate::store::commit::in_groups::{InMemory, in_memory};
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
 use crate::table;
 use crate::table::{
-    Conform, Found, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, RowsSchema, Schemes, StoredSchema, TableChange,
-    VersionKind, encode_group, matching_rows, sorted_batches,
+    Conform, FoundRows, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, RowsSchema, Schemes, StoredSchema,
+    TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
 /// Rows that are to replace others: on storage, waiting for their commit.
@@ -34,13 +34,13 @@ pub(in crate::store) struct Replacement {
     schema: StoredSchema,
     /// The one that it gets for these rows, if that is another.
     evolved: Option<StoredSchema>,
-    replaced: Replaced,
+    replaced: ReplacedRows,
     groups: Vec<NewGroup>,
     metadata: Option<String>,
 }
 
 /// Which rows of the table others take the places of.
-enum Replaced {
+enum ReplacedRows {
     /// Those in a range; none if it is none.
     Range(Option<KeyRange>),
     /// Those for which a filter is true.
@@ -90,7 +90,7 @@ impl Table {
                 let state = open.draft.state();
                 let (replacement, writer) = store.prepare_replace(state, &path, frame, filter, options)?;
                 let waiting = if replacement.evolves() { in_memory(state, &path)? } else { BTreeSet::new() };
-                open.with_rows_in_groups(store, &waiting, InMemory::All, |open| {
+                open.with_rows_in_groups(store, &waiting, MemoryScope::All, |open| {
                     let state = open.draft.state();
                     let change = store.replace_rows(state, &replacement, writer.written(), &options.task)?;
                     open.apply(change.footprint, change.effects, Some(writer))
@@ -159,8 +159,8 @@ impl Store {
             }
         }
         let replaced = match filter {
-            None => Replaced::Range(KeyRange::of(&batches, &sort)?),
-            Some(filter) => Replaced::Matching { filter: filter.clone(), keys },
+            None => ReplacedRows::Range(KeyRange::of(&batches, &sort)?),
+            Some(filter) => ReplacedRows::Matching { filter: filter.clone(), keys },
         };
         let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
         let mut groups: Vec<NewGroup> = Vec::new();
@@ -184,7 +184,7 @@ impl Store {
         &self,
         state: &State,
         replacement: &Replacement,
-        blocks: &[Written],
+        blocks: &[WrittenBlock],
         task: &Task,
     ) -> Result<FullChange> {
         let path = &replacement.path;
@@ -200,15 +200,15 @@ impl Store {
         let mut effects = Vec::new();
         let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(state, table));
         let found = match &replacement.replaced {
-            Replaced::Range(None) => None,
-            Replaced::Range(Some(range)) => Some(range.rows_of(reader, pool, table, read_point, &task.cancel)),
-            Replaced::Matching { filter, .. } => {
+            ReplacedRows::Range(None) => None,
+            ReplacedRows::Range(Some(range)) => Some(range.rows_of(reader, pool, table, read_point, &task.cancel)),
+            ReplacedRows::Matching { filter, .. } => {
                 Some(matching_rows(reader, pool, table, read_point, filter, &task.cancel))
             }
         };
         if let Some(found) = found {
             let found = found.map_err(|e| of_table(path, e))?;
-            if let Replaced::Matching { keys: Some(keys), .. } = &replacement.replaced {
+            if let ReplacedRows::Matching { keys: Some(keys), .. } = &replacement.replaced {
                 self.refuse_left(state, table, keys, &found, path, task)?;
             }
             effects = delete_in_memory(table, &found.keys)?;
@@ -222,9 +222,9 @@ impl Store {
     fn refuse_left(
         &self,
         state: &State,
-        table: &table::Table,
+        table: &table::TableState,
         keys: &Keys,
-        found: &Found,
+        found: &FoundRows,
         path: &Path,
         task: &Task,
     ) -> Result<()> {
@@ -257,7 +257,7 @@ impl Replacement {
     }
 }
 
-impl Placed for Replacement {
+impl UncommittedGroups for Replacement {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.groups.iter_mut()
     }

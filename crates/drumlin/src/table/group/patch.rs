@@ -86,7 +86,7 @@ impl Layer<'_> {
 
 /// The last field of a stored record: patches came after records were, which end with the version that alone they serve.
 #[derive(Serialize, Deserialize)]
-pub(in crate::table) enum Tail {
+pub(in crate::table) enum RecordTail {
     /// It serves all versions.
     All,
     /// It serves one version.
@@ -95,7 +95,7 @@ pub(in crate::table) enum Tail {
     Patched(Option<Version>, Arc<Patched>),
 }
 
-impl Tail {
+impl RecordTail {
     pub fn new(only: Option<Version>, patched: &Option<Arc<Patched>>) -> Self {
         match (only, patched) {
             (only, Some(patched)) => Self::Patched(only, patched.clone()),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::ends::Ends;
 use super::key_bounds::KeyBounds;
-use super::patch::{Patched, Tail};
+use super::patch::{Patched, RecordTail};
 use crate::base::{Memo, Result, Version};
 use crate::block::Address;
 
@@ -166,12 +166,12 @@ pub struct RowGroup {
 }
 
 /// The fields of a stored record, in order.
-type Fields<A, B> = (GroupId, Address, u32, u32, A, B, bool, Tail);
+type Fields<A, B> = (GroupId, Address, u32, u32, A, B, bool, RecordTail);
 
 impl Serialize for RowGroup {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { id, address, rows, schema, runs, deletions, ordered, only, patched, .. } = self;
-        let tail = Tail::new(*only, patched);
+        let tail = RecordTail::new(*only, patched);
         let fields: Fields<&[Run], &[Deletion]> = (*id, *address, *rows, *schema, runs, deletions, *ordered, tail);
         fields.serialize(serializer)
     }
@@ -224,7 +224,7 @@ impl RowGroup {
         self.runs.iter().any(|run| run.born <= v && v < run.died)
     }
 
-    /// The rows that version `v` sees, if this record serves `v` at all: see [`crate::table::Table::visible`].
+    /// The rows that version `v` sees, if this record serves `v` at all: see [`crate::table::TableState::visible`].
     pub fn visible(&self, v: Version) -> Rows {
         let sees = |run: &Run| run.born <= v && v < run.died;
         if !self.is_in(v) {

@@ -17,7 +17,7 @@ use crate::table::order::sort_columns::{SORTABLE, check_order};
 
 /// How a column's values become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cell {
+enum KeyEncoding {
     Bool,
     Signed,
     Unsigned,
@@ -28,16 +28,16 @@ enum Cell {
 const SIGN: u64 = 1 << 63;
 const SIGN_WIDE: u128 = 1 << 127;
 
-fn cell(data_type: &DataType) -> Option<Cell> {
+fn cell(data_type: &DataType) -> Option<KeyEncoding> {
     use DataType::*;
     Some(match data_type {
-        Boolean => Cell::Bool,
+        Boolean => KeyEncoding::Bool,
         Int8 | Int16 | Int32 | Int64 | Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_) => {
-            Cell::Signed
+            KeyEncoding::Signed
         }
-        UInt8 | UInt16 | UInt32 | UInt64 => Cell::Unsigned,
-        Decimal32(..) | Decimal64(..) | Decimal128(..) => Cell::Decimal,
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => Cell::Bytes,
+        UInt8 | UInt16 | UInt32 | UInt64 => KeyEncoding::Unsigned,
+        Decimal32(..) | Decimal64(..) | Decimal128(..) => KeyEncoding::Decimal,
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => KeyEncoding::Bytes,
         Dictionary(_, values) => cell(values)?,
         _ => return None,
     })
@@ -53,7 +53,7 @@ pub struct KeyCodec {
 struct KeyColumn {
     name: String,
     data_type: DataType,
-    cell: Cell,
+    cell: KeyEncoding,
 }
 
 /// Checks that `key` names columns of `schema` that can be a key.
@@ -98,7 +98,8 @@ impl KeyCodec {
 
     /// Whether every key is one word.
     pub(in crate::table) fn is_word(&self) -> bool {
-        matches!(self.columns.as_slice(), [only] if matches!(only.cell, Cell::Bool | Cell::Signed | Cell::Unsigned))
+        use KeyEncoding::{Bool, Signed, Unsigned};
+        matches!(self.columns.as_slice(), [only] if matches!(only.cell, Bool | Signed | Unsigned))
     }
 
     /// The keys of rows, given their key columns. `InvalidArgument` if one is null or longer than [`KEY_BYTES_MAX`].
@@ -134,7 +135,8 @@ impl KeyCodec {
 
     /// The key columns of keys.
     pub fn decode<'a>(&self, keys: impl Iterator<Item = Key<'a>>) -> Result<Vec<ArrayRef>> {
-        let mut builders: Vec<Builder> = self.columns.iter().map(|column| Builder::new(column.cell)).collect();
+        let mut builders: Vec<ColumnBuilder> =
+            self.columns.iter().map(|column| ColumnBuilder::new(column.cell)).collect();
         let mut bytes = Vec::new();
         for key in keys {
             bytes.clear();
@@ -152,7 +154,7 @@ impl KeyCodec {
         let Ok(columns) = self.decode(std::iter::once(key)) else { return "(damaged)".into() };
         let text = |(column, known): (&ArrayRef, &KeyColumn)| {
             let value = arrow::util::display::array_value_to_string(column, 0).unwrap_or_default();
-            let quoted = known.cell == Cell::Bytes;
+            let quoted = known.cell == KeyEncoding::Bytes;
             if quoted { format!("'{value}'") } else { value }
         };
         let parts: Vec<String> = columns.iter().zip(&self.columns).map(text).collect();
@@ -226,22 +228,26 @@ enum Values {
 }
 
 impl Values {
-    fn of(column: &ArrayRef, cell: Cell) -> Result<Self> {
+    fn of(column: &ArrayRef, cell: KeyEncoding) -> Result<Self> {
         let to = |data_type: &DataType| cast(column, data_type).map_err(Error::from);
         Ok(match cell {
-            Cell::Bool => Values::Words(to(&DataType::Boolean)?.as_boolean().values().iter().map(u64::from).collect()),
-            Cell::Signed => {
+            KeyEncoding::Bool => {
+                Values::Words(to(&DataType::Boolean)?.as_boolean().values().iter().map(u64::from).collect())
+            }
+            KeyEncoding::Signed => {
                 let values = integers(column)?;
                 Values::Words(values.as_primitive::<Int64Type>().values().iter().map(|v| *v as u64 ^ SIGN).collect())
             }
-            Cell::Unsigned => Values::Words(to(&DataType::UInt64)?.as_primitive::<UInt64Type>().values().to_vec()),
-            Cell::Decimal => {
+            KeyEncoding::Unsigned => {
+                Values::Words(to(&DataType::UInt64)?.as_primitive::<UInt64Type>().values().to_vec())
+            }
+            KeyEncoding::Decimal => {
                 let scale = scale_of(column.data_type());
                 let values = to(&DataType::Decimal128(38, scale))?;
                 let values = values.as_primitive::<Decimal128Type>().values();
                 Values::Wide(values.iter().map(|v| *v as u128 ^ SIGN_WIDE).collect())
             }
-            Cell::Bytes => match column.data_type() {
+            KeyEncoding::Bytes => match column.data_type() {
                 DataType::Binary => Values::Binary(column.as_binary::<i32>().clone()),
                 DataType::Utf8 => Values::Text(column.as_string::<i32>().clone()),
                 _ => Values::Bytes(large_binary(column)?.as_binary::<i64>().clone()),
@@ -295,7 +301,7 @@ fn large_binary(column: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// A key column being decoded.
-enum Builder {
+enum ColumnBuilder {
     Bools(Vec<bool>),
     Signed(Vec<i64>),
     Unsigned(Vec<u64>),
@@ -303,14 +309,14 @@ enum Builder {
     Bytes { values: Vec<u8>, offsets: Vec<i64> },
 }
 
-impl Builder {
-    fn new(cell: Cell) -> Self {
+impl ColumnBuilder {
+    fn new(cell: KeyEncoding) -> Self {
         match cell {
-            Cell::Bool => Builder::Bools(Vec::new()),
-            Cell::Signed => Builder::Signed(Vec::new()),
-            Cell::Unsigned => Builder::Unsigned(Vec::new()),
-            Cell::Decimal => Builder::Decimals(Vec::new()),
-            Cell::Bytes => Builder::Bytes { values: Vec::new(), offsets: vec![0] },
+            KeyEncoding::Bool => ColumnBuilder::Bools(Vec::new()),
+            KeyEncoding::Signed => ColumnBuilder::Signed(Vec::new()),
+            KeyEncoding::Unsigned => ColumnBuilder::Unsigned(Vec::new()),
+            KeyEncoding::Decimal => ColumnBuilder::Decimals(Vec::new()),
+            KeyEncoding::Bytes => ColumnBuilder::Bytes { values: Vec::new(), offsets: vec![0] },
         }
     }
 
@@ -318,27 +324,27 @@ impl Builder {
     fn read<'a>(&mut self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         let word = || bytes.split_first_chunk::<8>().map(|(word, rest)| (u64::from_be_bytes(*word), rest));
         Some(match self {
-            Builder::Bools(values) => {
+            ColumnBuilder::Bools(values) => {
                 let (value, rest) = word()?;
                 values.push(value != 0);
                 rest
             }
-            Builder::Signed(values) => {
+            ColumnBuilder::Signed(values) => {
                 let (value, rest) = word()?;
                 values.push((value ^ SIGN) as i64);
                 rest
             }
-            Builder::Unsigned(values) => {
+            ColumnBuilder::Unsigned(values) => {
                 let (value, rest) = word()?;
                 values.push(value);
                 rest
             }
-            Builder::Decimals(values) => {
+            ColumnBuilder::Decimals(values) => {
                 let (value, rest) = bytes.split_first_chunk::<16>()?;
                 values.push((u128::from_be_bytes(*value) ^ SIGN_WIDE) as i128);
                 rest
             }
-            Builder::Bytes { values, offsets } => {
+            ColumnBuilder::Bytes { values, offsets } => {
                 let mut rest = bytes;
                 loop {
                     let zero = rest.iter().position(|byte| *byte == 0)?;
@@ -359,14 +365,14 @@ impl Builder {
     fn finish(self, data_type: &DataType) -> Result<ArrayRef> {
         use std::sync::Arc;
         let own: ArrayRef = match self {
-            Builder::Bools(values) => Arc::new(BooleanArray::from(values)),
-            Builder::Signed(values) => Arc::new(Int64Array::from(values)),
-            Builder::Unsigned(values) => Arc::new(UInt64Array::from(values)),
-            Builder::Decimals(values) => {
+            ColumnBuilder::Bools(values) => Arc::new(BooleanArray::from(values)),
+            ColumnBuilder::Signed(values) => Arc::new(Int64Array::from(values)),
+            ColumnBuilder::Unsigned(values) => Arc::new(UInt64Array::from(values)),
+            ColumnBuilder::Decimals(values) => {
                 let values = Decimal128Array::from(values);
                 Arc::new(values.with_precision_and_scale(38, scale_of(data_type))?)
             }
-            Builder::Bytes { values, offsets } => {
+            ColumnBuilder::Bytes { values, offsets } => {
                 let offsets = arrow::buffer::OffsetBuffer::new(offsets.into());
                 Arc::new(LargeBinaryArray::try_new(offsets, values.into(), None)?)
             }
@@ -403,20 +409,20 @@ mod tests {
             Arc::new(StringArray::from_iter_values((0..rows).map(|_| text())))
         };
         match cell(data_type).unwrap() {
-            Cell::Bytes => {
+            KeyEncoding::Bytes => {
                 let values = if let DataType::Dictionary(_, values) = data_type { values } else { data_type };
                 let plain = if *values == DataType::BinaryView { DataType::Binary } else { values.clone() };
                 cast(&cast(&cast(&texts(rng), &plain).unwrap(), values).unwrap(), data_type).unwrap()
             }
-            Cell::Bool => Arc::new(BooleanArray::from((0..rows).map(|_| rng.bool()).collect::<Vec<_>>())),
-            Cell::Decimal => {
+            KeyEncoding::Bool => Arc::new(BooleanArray::from((0..rows).map(|_| rng.bool()).collect::<Vec<_>>())),
+            KeyEncoding::Decimal => {
                 let values = Decimal128Array::from_iter_values((0..rows).map(|_| i128::from(rng.i64(-9999..9999))));
                 cast(&values.with_precision_and_scale(6, 2).unwrap(), data_type).unwrap()
             }
-            Cell::Unsigned => {
+            KeyEncoding::Unsigned => {
                 cast(&UInt64Array::from_iter_values((0..rows).map(|_| rng.u64(..200))), data_type).unwrap()
             }
-            Cell::Signed => {
+            KeyEncoding::Signed => {
                 let days = matches!(data_type, DataType::Date64);
                 let unit = if days { 86_400_000 } else { 1 };
                 let low = if matches!(data_type, DataType::Time32(_) | DataType::Time64(_)) { 0 } else { -120 };

@@ -28,7 +28,7 @@ use crate::segment::interleave;
 use crate::table::memory::overlay::{MemtableHit, Overlay};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{find, into_type};
-use crate::table::{Matches, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use crate::table::{Matches, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// What the keys of a row group take in the cache, about.
 const KEYS_BYTES: u64 = 1 << 20;
@@ -60,7 +60,7 @@ pub struct Searcher<'a> {
     /// Searches them in parallel.
     pub pool: &'a Pool,
     /// The table.
-    pub table: &'a Table,
+    pub table: &'a TableState,
     /// Which of its rows are visible.
     pub read_point: ReadPoint,
     /// How its keys are encoded.
@@ -70,7 +70,7 @@ pub struct Searcher<'a> {
 }
 
 /// Keys to search for in row groups.
-struct Open {
+struct PendingKeys {
     /// Ascending.
     keys: Keys,
     /// The place of each in the request, and the first version whose rows count.
@@ -101,12 +101,12 @@ impl Searcher<'_> {
             return Ok(places);
         }
         let open = match open.len() == keys.len() && keys.is_sorted() {
-            true => Open { keys: keys.clone(), asked: open },
+            true => PendingKeys { keys: keys.clone(), asked: open },
             false => {
                 let left = keys.take(open.iter().map(|(at, _)| *at as usize));
                 let order = left.sorted_places();
                 let asked = order.iter().map(|at| open[*at as usize]).collect();
-                Open { keys: left.take(order.iter().map(|at| *at as usize)), asked }
+                PendingKeys { keys: left.take(order.iter().map(|at| *at as usize)), asked }
             }
         };
         // A row group of another version may have keys of another type, so that is checked first. Row groups whose known
@@ -156,7 +156,7 @@ impl Searcher<'_> {
 
     /// Brings what [`Searcher::search_group`] needs of row groups into the cache, with at most three rounds of requests: for their
     /// directories, their filters, their keys.
-    fn fetch_keys(&self, groups: &[(u32, &Arc<RowGroup>)], open: &Open) -> Result<()> {
+    fn fetch_keys(&self, groups: &[(u32, &Arc<RowGroup>)], open: &PendingKeys) -> Result<()> {
         if !self.reader.fetches() {
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl Searcher<'_> {
     }
 
     /// Whether the filter of a row group excludes all of the keys in `range`.
-    fn filtered_out(&self, reader: &GroupReader<'_>, range: &Range<usize>, open: &Open) -> Result<bool> {
+    fn filtered_out(&self, reader: &GroupReader<'_>, range: &Range<usize>, open: &PendingKeys) -> Result<bool> {
         if !self.is_filtered(reader, range) {
             return Ok(false);
         }
@@ -205,7 +205,7 @@ impl Searcher<'_> {
     }
 
     /// The keys that a row group holds, with their places.
-    fn search_group(&self, index: u32, group: &RowGroup, open: &Open) -> Result<Vec<(u32, RowPlace)>> {
+    fn search_group(&self, index: u32, group: &RowGroup, open: &PendingKeys) -> Result<Vec<(u32, RowPlace)>> {
         self.cancel.check()?;
         let reader = GroupReader::open(self.reader, self.table, self.read_point.version, group)?;
         let range = candidates(&reader, self.codec, &open.keys)?;

@@ -11,7 +11,7 @@ use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, Table};
+use crate::table::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, TableState};
 
 /// A batch of rows from memory is closed once it takes about this many bytes, as a row group of a frame is.
 const BATCH_BYTES_MAX: u64 = 256 << 20;
@@ -43,7 +43,7 @@ pub fn part_rows(part: &MemtablePart, seq: Seq) -> impl Iterator<Item = Result<R
 pub fn hidden_rows(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     part: &MemtablePart,
     seq: Seq,
     cancel: &Cancel,
@@ -81,7 +81,7 @@ pub fn hidden_rows(
 pub fn count_rows(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     cancel: &Cancel,
 ) -> Result<u64> {
@@ -99,7 +99,7 @@ pub fn count_rows(
 }
 
 /// The number of rows that a version of `table` shows, or a few more: rows in memory may take the place of others. Nothing is read.
-pub fn rows_at_most(table: &Table, read_point: ReadPoint) -> u64 {
+pub fn rows_at_most(table: &TableState, read_point: ReadPoint) -> u64 {
     let in_memory = Overlay::new(table, read_point).map_or(0, |overlay| overlay.keys_at_most());
     table.stored_rows(read_point.version) + in_memory
 }

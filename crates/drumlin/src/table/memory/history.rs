@@ -21,7 +21,7 @@ use crate::block::{Address, BlockReader};
 use crate::memtable::{Keys, Memtable, Record, RowBytes};
 use crate::segment::{Form, decode, interleave, take_batch};
 use crate::table::state::instants::History;
-use crate::table::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, Table, TableCodec};
+use crate::table::{MemtablePart, ROWS_MAX, ReadPoint, Searcher, TableCodec, TableState};
 
 /// The kind of a row that is written out.
 pub(in crate::table) const ROW: u8 = 0;
@@ -41,11 +41,11 @@ pub fn history_schema(schema: &Schema) -> SchemaRef {
 }
 
 /// The places of puts and of deletes in a batch.
-type Places = (Vec<u32>, Vec<u32>);
+type BatchPlaces = (Vec<u32>, Vec<u32>);
 
 /// Records collected for a batch.
 #[derive(Default)]
-struct Chunk {
+struct RecordBuffer {
     keys: Keys,
     /// The rows that are written out, and for each record its row, if it has one.
     row_keys: Keys,
@@ -55,7 +55,7 @@ struct Chunk {
     kinds: Vec<u8>,
 }
 
-impl Chunk {
+impl RecordBuffer {
     fn push(&mut self, record: Record<'_, std::sync::atomic::AtomicU64>, time: Timestamp, as_version: bool) {
         record.copy_key(&mut self.keys);
         self.times.push(time.0);
@@ -98,7 +98,7 @@ pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Ite
     // The next record of the current key, and the time of the one before it.
     let mut under_way: Option<(Record<'_, _>, Timestamp)> = None;
     std::iter::from_fn(move || {
-        let mut chunk = Chunk::default();
+        let mut chunk = RecordBuffer::default();
         while chunk.kinds.len() < ROWS_MAX as usize {
             match under_way.take() {
                 Some((record, later)) => {
@@ -121,7 +121,7 @@ pub fn history_rows(part: &MemtablePart, as_version: bool, seq: Seq) -> impl Ite
 }
 
 /// Reads a history back into a memtable, whose commits are numbered from 1 by their times.
-pub fn read_history(reader: &BlockReader, pool: &Pool, table: &Table, history: &History) -> Result<Arc<MemRows>> {
+pub fn read_history(reader: &BlockReader, pool: &Pool, table: &TableState, history: &History) -> Result<Arc<MemRows>> {
     let Some((first, _)) = history.groups.first() else { return Err(Error::corrupt("a history has no rows")) };
     reader.derived(first, || {
         if !table.spec.keyed {
@@ -161,14 +161,14 @@ pub(in crate::table) fn decode_group(
 fn into_memory(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     history: &History,
     codec: Arc<TableCodec>,
     batches: &[RecordBatch],
 ) -> Result<MemRows> {
     let width = codec.schema().fields().len();
     // For each time, the places of its puts and deletes, by batch.
-    let mut by_time: BTreeMap<i64, Vec<Places>> = BTreeMap::new();
+    let mut by_time: BTreeMap<i64, Vec<BatchPlaces>> = BTreeMap::new();
     let mut wholes = Vec::with_capacity(batches.len());
     for (at, batch) in batches.iter().enumerate() {
         let times = batch.column(width).as_primitive::<Int64Type>();
@@ -211,7 +211,7 @@ fn into_memory(
 fn with_rows_of_version(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     history: &History,
     codec: &TableCodec,
     rows: RecordBatch,

@@ -11,7 +11,7 @@ use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::{Rows, Table, TableCodec};
+use crate::table::{Rows, TableCodec, TableState};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ pub struct ReadPoint {
 
 /// The visible memtables, and rows still to be put in them; the newest first.
 pub(in crate::table) struct Overlay {
-    sources: Vec<Source>,
+    sources: Vec<OverlayPart>,
     seq: Seq,
 }
 
-struct Source {
+struct OverlayPart {
     version: Version,
     part: Arc<MemRows>,
     /// Of commits not published yet.
@@ -49,7 +49,7 @@ pub(in crate::table) enum MemtableHit {
 
 impl Overlay {
     /// What is visible of `table`; `None` if row groups hold all of it.
-    pub fn new(table: &Table, read_point: ReadPoint) -> Option<Self> {
+    pub fn new(table: &TableState, read_point: ReadPoint) -> Option<Self> {
         let mut sources = Vec::new();
         for part in table.parts.iter().rev() {
             let seen = if part.frozen { part.version <= read_point.version } else { read_point.since };
@@ -60,7 +60,7 @@ impl Overlay {
             let unsettled: Vec<Unsettled> = table.unsettled.0.iter().rev().filter(own).cloned().collect();
             if part.rows().memtable.keys() > 0 || !unsettled.is_empty() {
                 let (version, numbered) = (part.version, part.frozen);
-                sources.push(Source { version, part: part.rows().clone(), unsettled, numbered });
+                sources.push(OverlayPart { version, part: part.rows().clone(), unsettled, numbered });
             }
         }
         (!sources.is_empty()).then_some(Self { sources, seq: read_point.seq })
@@ -68,7 +68,8 @@ impl Overlay {
 
     /// The number of keys that it speaks of, or more.
     pub fn keys_at_most(&self) -> u64 {
-        let unsettled = |source: &Source| source.unsettled.iter().map(|(_, rows)| rows.puts.len() as u64).sum::<u64>();
+        let unsettled =
+            |source: &OverlayPart| source.unsettled.iter().map(|(_, rows)| rows.puts.len() as u64).sum::<u64>();
         self.sources.iter().map(|source| source.part.memtable.keys() + unsettled(source)).sum()
     }
 

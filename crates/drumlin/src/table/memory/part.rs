@@ -82,7 +82,7 @@ impl MemRows {
     }
 }
 
-/// Part of a [`crate::table::Table`] that is only in memory: rebuilt when a table is read.
+/// Part of a [`crate::table::TableState`] that is only in memory: rebuilt when a table is read.
 #[derive(Clone, Debug)]
 pub struct InMemory<T>(pub T);
 

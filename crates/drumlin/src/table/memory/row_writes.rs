@@ -16,11 +16,11 @@ use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::memtable::{Keys, Memtable};
 use crate::table::group::row_group::Deletion;
 use crate::table::{
-    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, Table,
-    TableCodec, Turnover, VersionKind, VersionRecord, Written,
+    ALIVE, Flush, History, MemRows, MemtablePart, NewGroup, PreparedRows, RowGroup, Rows, RowsChange, Run, TableCodec,
+    TableState, Turnover, VersionKind, VersionRecord, WriteTimes,
 };
 
-impl Table {
+impl TableState {
     /// The key columns of the newest version, if rows are unique by a key.
     pub fn key(&self) -> Option<&[String]> {
         self.spec.keyed.then(|| self.order())
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// Writes rows. They become visible in the memtable when the state is settled.
-    pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<Table> {
+    pub fn write_rows(&self, version: Version, change: &RowsChange, seq: Seq, time: Timestamp) -> Result<TableState> {
         let mut next = self.clone();
         if version != self.next_version() {
             return Err(Error::conflict(format!(
@@ -80,7 +80,7 @@ impl Table {
     }
 
     /// Numbers a version for the rows written since the last one.
-    pub fn freeze(&self, seq: Seq, time: Timestamp) -> Result<Table> {
+    pub fn freeze(&self, seq: Seq, time: Timestamp) -> Result<TableState> {
         let (Some(_), Some(newest)) = (self.active(), self.newest()) else {
             return Err(Error::conflict("no rows were written after the newest version"));
         };
@@ -112,7 +112,7 @@ impl Table {
 
     /// Whether any of `keys` was written by row since the commit `since`, when this table was `then`; may return `true` if
     /// rows of that time have been flushed since.
-    pub fn wrote_any(&self, keys: &Keys, then: &Table, since: Seq) -> bool {
+    pub fn wrote_any(&self, keys: &Keys, then: &TableState, since: Seq) -> bool {
         if self.rows_seq == then.rows_seq {
             return false;
         }
@@ -216,7 +216,7 @@ impl Table {
     }
 
     /// Turns the oldest part into row groups, and `history`.
-    pub fn flush(&self, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<Table> {
+    pub fn flush(&self, flush: &Flush, history: &[NewGroup], seq: Seq) -> Result<TableState> {
         let mut next = self.clone();
         // In a log of a build that did not keep parts that no version sees, such parts are skipped.
         next.parts.retain(|part| !part.is_unseen() || part.version >= flush.version);
@@ -256,7 +256,7 @@ impl Table {
         let instants = Arc::make_mut(&mut next.instants);
         if let Some(written) = instants.parts.remove(&part.version).filter(|_| !history.is_empty()) {
             let groups = history.iter().map(|group| (group.address, group.rows)).collect();
-            let Written { base, first, .. } = written;
+            let WriteTimes { base, first, .. } = written;
             instants.histories.push(History { version: part.version, base, first, schema: part.schema, groups });
             next.check_instants()?;
         }

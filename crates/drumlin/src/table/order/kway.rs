@@ -21,7 +21,7 @@ pub(in crate::table) struct Merged<S> {
     sort: Vec<usize>,
     sources: Vec<S>,
     /// What each source has come to.
-    heads: Vec<Option<Head>>,
+    heads: Vec<Option<RowCursor>>,
     /// The sources that have rows, by the next row of each; none before the first batch.
     next: Option<Vec<usize>>,
     /// Batches that were made with another one, because all of it would be too large.
@@ -69,7 +69,7 @@ impl Starts {
 type Places = Vec<(usize, usize)>;
 
 /// The next row of a source.
-struct Head {
+struct RowCursor {
     batch: RecordBatch,
     keys: Arc<Rows>,
     at: usize,
@@ -142,7 +142,7 @@ impl<S: Iterator<Item = Result<RecordBatch>>> Merged<S> {
             if batch.num_rows() > 0 {
                 let keys = Arc::new(comparable(&columns_at(&batch, &self.sort))?);
                 let bytes = batch_bytes(&batch) / batch.num_rows() as u64 + 1;
-                self.heads[source] = Some(Head { batch, keys, at: 0, bytes, slot: None });
+                self.heads[source] = Some(RowCursor { batch, keys, at: 0, bytes, slot: None });
                 return Ok(true);
             }
         }

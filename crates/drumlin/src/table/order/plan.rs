@@ -13,7 +13,7 @@ use crate::base::{Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::table::read::pieces::{Bounds, bounds_of};
 use crate::table::vacuum::plan::{Candidate, candidates};
-use crate::table::{Classes, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, Table, Window};
+use crate::table::{Classes, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, TableState, Window};
 
 /// How many row groups may overlap anywhere.
 const OVERLAP_MAX: usize = 2;
@@ -56,7 +56,7 @@ struct Movable<'a> {
 pub fn plan_order(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     options: &PlanOptions,
     spent: u64,
     rows_max: u64,
@@ -91,7 +91,7 @@ pub fn plan_order(
 }
 
 /// The places of row groups that may change places, in lists between which others stand that some version shows among them.
-fn between_barriers(table: &Table, movable: &[bool]) -> Vec<Vec<usize>> {
+fn between_barriers(table: &TableState, movable: &[bool]) -> Vec<Vec<usize>> {
     let pinned = table.pins.values().filter(|pin| !pin.detached).map(|pin| pin.record.version);
     let versions: BTreeSet<Version> = table.versions.iter().map(|record| record.version).chain(pinned).collect();
     let moved = |version: &&Version| {
@@ -148,7 +148,7 @@ impl Movable<'_> {
     }
 
     /// Those of a cluster that are merged, if they are worth it and fit into the budget.
-    fn chosen(&self, cluster: &[usize], table: &Table, left: u64, rows_max: u64) -> Option<Vec<usize>> {
+    fn chosen(&self, cluster: &[usize], table: &TableState, left: u64, rows_max: u64) -> Option<Vec<usize>> {
         let tiers = self.tiers(cluster);
         let later: u64 = tiers[1..].iter().map(|tier| self.bytes(tier)).sum();
         let first = usize::from(later.saturating_mul(FIRST_TIMES) < self.bytes(&tiers[0]));
@@ -162,7 +162,7 @@ impl Movable<'_> {
     }
 
     /// How many runs of rows that different versions see their outputs may have.
-    fn runs(&self, items: &[usize], table: &Table) -> u64 {
+    fn runs(&self, items: &[usize], table: &TableState) -> u64 {
         let classes = Classes::of(table);
         let runs = items.iter().flat_map(|at| &self.candidates[*at].group.runs).map(|run| classes.of_run(run));
         let runs: Vec<(Version, Version)> = runs.collect();
@@ -170,7 +170,7 @@ impl Movable<'_> {
         stretches * self.rows(items).div_ceil(u64::from(ROWS_MAX))
     }
 
-    fn plan(&self, table: &Table, left: &mut u64, rows_max: u64) -> Option<OrderPlan> {
+    fn plan(&self, table: &TableState, left: &mut u64, rows_max: u64) -> Option<OrderPlan> {
         let items: Vec<usize> = (0..self.spans.len()).collect();
         let mut deep: Vec<(usize, Vec<usize>)> =
             self.clusters(&items).into_iter().map(|items| (self.depth(&items), items)).collect();
@@ -212,7 +212,7 @@ impl Movable<'_> {
 
 /// Whether row groups of a window are not in the order of the table, so that it is worth merging them. Only of those that the newest version
 /// sees, with its schema.
-pub fn overlaps(reader: &BlockReader, pool: &Pool, table: &Table, window: &Window) -> Result<bool> {
+pub fn overlaps(reader: &BlockReader, pool: &Pool, table: &TableState, window: &Window) -> Result<bool> {
     let Some(newest) = table.newest().filter(|_| !table.order().is_empty()) else { return Ok(false) };
     let is_shown = |group: &Arc<RowGroup>| group.only.is_none() && table.visible(group, newest.version) != Rows::None;
     if window.schema != newest.schema || !window.inputs.iter().all(is_shown) {

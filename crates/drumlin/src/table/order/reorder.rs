@@ -16,7 +16,7 @@ use crate::base::{Error, Result, Seq, Version};
 use crate::block::Address;
 use crate::table::state::moves::{Moved, Order};
 use crate::table::vacuum::rewrite::{Remapped, WALK_SHARE, split};
-use crate::table::{GroupId, MergeOrder, RewrittenGroup, RowGroup, Rows, Run, Table};
+use crate::table::{GroupId, MergeOrder, RewrittenGroup, RowGroup, Rows, Run, TableState};
 
 /// Another order of adjacent row groups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub struct Classes {
 
 impl Classes {
     /// Those of a table: the versions that stay readable, and those of rows in memory, which hide older rows.
-    pub fn of(table: &Table) -> Self {
+    pub fn of(table: &TableState) -> Self {
         let records = table.versions.iter().chain(table.pins.values().map(|pin| &pin.record));
         let after = records.map(|record| Version(record.version.0 + 1));
         let mut bounds: Vec<Version> = after.chain(table.parts.iter().map(|part| part.version)).collect();
@@ -137,10 +137,10 @@ pub fn remap_merged(
     split(&runs, &deleted, sizes)
 }
 
-impl Table {
+impl TableState {
     /// Puts row groups into another order; returns the table and the addresses of those that were merged. `Conflict` if others stand
     /// there now.
-    pub fn reorder(&self, reorder: &Reorder, seq: Seq) -> Result<(Table, Vec<Address>)> {
+    pub fn reorder(&self, reorder: &Reorder, seq: Seq) -> Result<(TableState, Vec<Address>)> {
         let gone = || Error::conflict("row groups to be put in order have moved or no longer exist");
         let first = reorder.groups.first().ok_or_else(|| Error::invalid("there is no row group to put in order"))?;
         let at = self.groups.iter().position(|group| group.id == *first).ok_or_else(gone)?;

@@ -13,13 +13,13 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::table::memory::part::InMemory;
-use crate::table::{Instants, RowGroup, Rows, StoredSchema, Table};
+use crate::table::{Instants, RowGroup, Rows, StoredSchema, TableState};
 
 /// The rows that only `since` shows of `table` in these columns, and those that only `until` does: each as a table with just
 /// that version. A row that both show lies at the same place of the same bytes, whichever records name them, since whatever
 /// rewrites rows keeps those of all versions together. Rows that both show, but not alike, because a column has another name
 /// or is of one of them alone, are among those of both. `Conflict` if a version depends on rows in memory. O(row groups) set operations.
-pub fn difference(table: &Table, since: Version, until: Version, columns: &[String]) -> Result<[Table; 2]> {
+pub fn difference(table: &TableState, since: Version, until: Version, columns: &[String]) -> Result<[TableState; 2]> {
     if [since, until].into_iter().any(|version| table.depends_on_parts(version)) {
         return Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"));
     }
@@ -39,7 +39,7 @@ pub fn difference(table: &Table, since: Version, until: Version, columns: &[Stri
     if !planted(Bug::DiffRecords) {
         shown.retain(|_, [before, after]| before != after);
     }
-    let only = |version: Version, other: usize| -> Result<Table> {
+    let only = |version: Version, other: usize| -> Result<TableState> {
         let record = table.record(version)?.clone();
         let groups = groups.iter().filter_map(|(group, alike)| {
             let rows = match *alike && !planted(Bug::DiffRecords) {
@@ -49,7 +49,7 @@ pub fn difference(table: &Table, since: Version, until: Version, columns: &[Stri
             let some = |rows: &Rows| *rows != Rows::None;
             Some(rows).filter(some).map(|rows| Arc::new(group.shown_from(&rows, version)))
         });
-        Ok(Table {
+        Ok(TableState {
             versions: Vector::unit(record),
             groups: groups.collect(),
             pins: Default::default(),
@@ -65,7 +65,7 @@ pub fn difference(table: &Table, since: Version, until: Version, columns: &[Stri
 }
 
 /// Whether rows of a row group have the same in these columns, whichever of two schemas of the table they are read in.
-fn shows_alike(table: &Table, group: &RowGroup, seen: [&StoredSchema; 2], columns: &[String]) -> bool {
+fn shows_alike(table: &TableState, group: &RowGroup, seen: [&StoredSchema; 2], columns: &[String]) -> bool {
     let own = &table.schemas[group.schema as usize];
     let located = group.patched.as_ref().map(|_| group.located(&table.schemas));
     // The place of the column among those of the row group; if it has none, what its rows have instead.

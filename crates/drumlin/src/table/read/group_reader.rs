@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
 use crate::base::{Error, Result, TypeName, Version};
-use crate::block::{Address, BlockReader, Column, Directory, Wanted};
+use crate::block::{Address, BlockReader, ColumnEntry, Directory, Prefetch};
 use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
 use crate::table::group::layers::Located;
 use crate::table::group::patch::{Layer, NewPatch, PATCHES_MAX};
@@ -16,7 +16,7 @@ use crate::table::schema::arrays::into_type;
 use crate::table::schema::column::repeated;
 use crate::table::schema::conform::as_read;
 use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
-use crate::table::{RowGroup, StoredSchema, Table};
+use crate::table::{RowGroup, StoredSchema, TableState};
 
 /// A row group is patched if of its bytes afterwards no more than one in as many is not read.
 const PATCH_DEAD_SHARE: u64 = 2;
@@ -47,14 +47,14 @@ struct BelowReader<'a> {
 
 /// A segment of an open row group.
 #[derive(Clone, Copy)]
-struct Place<'r> {
+struct LocatedSegment<'r> {
     located: Located,
     /// The type that it was written with.
     data_type: &'r DataType,
 }
 
 /// Where a column comes from.
-enum Source<'a> {
+enum ColumnSource<'a> {
     /// From nowhere: it does not have a column of this name and type.
     Missing(&'a str, &'a DataType),
     /// From a segment of the first type, to be cast to the second.
@@ -64,7 +64,7 @@ enum Source<'a> {
 impl<'a> GroupReader<'a> {
     /// Reads the directory of a row group of `table`, to be read as `version` calls its columns. `Corrupt` if it is not that of
     /// this row group.
-    pub fn open(blocks: &'a BlockReader, table: &'a Table, version: Version, group: &'a RowGroup) -> Result<Self> {
+    pub fn open(blocks: &'a BlockReader, table: &'a TableState, version: Version, group: &'a RowGroup) -> Result<Self> {
         Self::with_schemas(blocks, &table.schemas, table.schema_of(version)?, group)
     }
 
@@ -104,10 +104,10 @@ impl<'a> GroupReader<'a> {
     }
 
     /// Where the column is that the version calls `name`; `None` if no layer has it.
-    fn place(&self, name: &str) -> Option<Place<'_>> {
+    fn place(&self, name: &str) -> Option<LocatedSegment<'_>> {
         let at = self.own.place_of(name, self.seen)?;
         let Some(below) = &self.below else {
-            return Some(Place {
+            return Some(LocatedSegment {
                 located: Located { layer: 0, index: at },
                 data_type: self.own.0.field(at).data_type(),
             });
@@ -115,7 +115,7 @@ impl<'a> GroupReader<'a> {
         let located = below.located[at]?;
         let layer = self.group.layers().nth(located.layer).expect("it was opened");
         let schema = &below.schemas[layer.schema as usize];
-        Some(Place { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
+        Some(LocatedSegment { located, data_type: schema.0.field(layer.place_in_schema(located.index)).data_type() })
     }
 
     fn layer(&self, at: usize) -> (&Address, &Arc<Directory>) {
@@ -126,12 +126,12 @@ impl<'a> GroupReader<'a> {
         }
     }
 
-    fn column_at(&self, Located { layer, index }: Located) -> &Column {
+    fn column_at(&self, Located { layer, index }: Located) -> &ColumnEntry {
         &self.layer(layer).1.columns[index]
     }
 
     /// What the directory says of the column called `name`; `None` if it does not have that column.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&ColumnEntry> {
         self.place(name).map(|place| self.column_at(place.located))
     }
 
@@ -181,7 +181,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// What is read for `columns` (positions in `schema`).
-    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Wanted> {
+    pub fn wanted(&self, schema: &Schema, columns: &[usize]) -> Vec<Prefetch> {
         let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for Located { layer, index } in
             columns.iter().filter_map(|index| Some(self.place(schema.field(*index).name())?.located))
@@ -190,15 +190,15 @@ impl<'a> GroupReader<'a> {
         }
         let part = |(layer, columns)| {
             let (address, directory) = self.layer(layer);
-            Wanted::Columns(*address, directory.clone(), columns)
+            Prefetch::Columns(*address, directory.clone(), columns)
         };
         layers.into_iter().map(part).collect()
     }
 
     /// What is read for the filter of its keys.
-    pub fn wanted_filter(&self) -> Wanted {
+    pub fn wanted_filter(&self) -> Prefetch {
         let (address, directory) = self.layer(self.group.addresses().count() - 1);
-        Wanted::Filter(*address, directory.clone())
+        Prefetch::Filter(*address, directory.clone())
     }
 
     /// The bytes of the filter of its keys.
@@ -217,11 +217,11 @@ impl<'a> GroupReader<'a> {
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         let (rows, keyed) = (self.group.rows as usize, text_dictionary());
         self.each(schema, columns, |source| match source {
-            Source::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
+            ColumnSource::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
                 self.missing(name, &keyed, rows)
             }
-            Source::Missing(name, wanted) => self.missing(name, wanted, rows),
-            Source::Stored(bytes, own, wanted) => {
+            ColumnSource::Missing(name, wanted) => self.missing(name, wanted, rows),
+            ColumnSource::Stored(bytes, own, wanted) => {
                 // Decimals of few digits are decoded to few bytes, whatever their type, and strings as they are kept.
                 let keyed = matches!(wanted, DataType::Dictionary(..));
                 let form = if own != wanted && (own.is_decimal() || keyed) { Form::Native } else { form };
@@ -238,8 +238,8 @@ impl<'a> GroupReader<'a> {
     pub fn pick(&self, schema: &Schema, columns: &[usize], picked: &[u32]) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
         self.each(schema, columns, |source| match source {
-            Source::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
-            Source::Stored(bytes, own, wanted) => {
+            ColumnSource::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
+            ColumnSource::Stored(bytes, own, wanted) => {
                 as_read(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
             }
         })
@@ -254,9 +254,9 @@ impl<'a> GroupReader<'a> {
     }
 
     /// A column as it is encoded, and what the directory says of it; `None` if it has no column of that type.
-    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &Column)>> {
+    pub fn stored(&self, schema: &Schema, index: usize) -> Result<Option<(Bytes, &ColumnEntry)>> {
         let field = schema.field(index);
-        let Some(Place { located: Located { layer, index }, .. }) =
+        let Some(LocatedSegment { located: Located { layer, index }, .. }) =
             self.place(field.name()).filter(|place| place.data_type == field.data_type())
         else {
             return Ok(None);
@@ -267,7 +267,7 @@ impl<'a> GroupReader<'a> {
 
     /// The same, to be placed elsewhere.
     pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
-        let segment = |(bytes, Column { stats, kept, .. }): (Bytes, &Column)| Segment {
+        let segment = |(bytes, ColumnEntry { stats, kept, .. }): (Bytes, &ColumnEntry)| Segment {
             bytes: bytes.to_vec(),
             stats: stats.clone(),
             kept: *kept,
@@ -286,11 +286,11 @@ impl<'a> GroupReader<'a> {
     }
 
     /// The segments at these places, with one request for each layer.
-    fn segments(&self, places: &[Option<Place<'_>>]) -> Result<Vec<Option<Bytes>>> {
+    fn segments(&self, places: &[Option<LocatedSegment<'_>>]) -> Result<Vec<Option<Bytes>>> {
         let mut found = vec![None; places.len()];
         let layers = places.iter().flatten().map(|place| place.located.layer).max().map_or(0, |last| last + 1);
         for layer in 0..layers {
-            let own = |(at, place): (usize, &Option<Place<'_>>)| {
+            let own = |(at, place): (usize, &Option<LocatedSegment<'_>>)| {
                 let located = place.as_ref().map(|place| place.located).filter(|located| located.layer == layer)?;
                 Some((at, located.index))
             };
@@ -308,22 +308,23 @@ impl<'a> GroupReader<'a> {
         &self,
         schema: &Schema,
         columns: &[usize],
-        make: impl Fn(Source<'_>) -> Result<ArrayRef>,
+        make: impl Fn(ColumnSource<'_>) -> Result<ArrayRef>,
     ) -> Result<Vec<ArrayRef>> {
-        let places: Vec<Option<Place<'_>>> =
+        let places: Vec<Option<LocatedSegment<'_>>> =
             columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
         let segments = self.segments(&places)?;
-        let array = |((place, bytes), &index): ((&Option<Place<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
-            let wanted = schema.field(index).data_type();
-            let (Some(place), Some(bytes)) = (place, bytes) else {
-                return make(Source::Missing(schema.field(index).name(), wanted));
+        let array =
+            |((place, bytes), &index): ((&Option<LocatedSegment<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
+                let wanted = schema.field(index).data_type();
+                let (Some(place), Some(bytes)) = (place, bytes) else {
+                    return make(ColumnSource::Missing(schema.field(index).name(), wanted));
+                };
+                make(ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+                    let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
+                    let offset = self.column_at(place.located).offset;
+                    e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
+                })
             };
-            make(Source::Stored(bytes, place.data_type, wanted)).map_err(|e| {
-                let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
-                let offset = self.column_at(place.located).offset;
-                e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
-            })
-        };
         places.iter().zip(segments).zip(columns).map(array).collect()
     }
 }

@@ -27,25 +27,25 @@ type Decoded = Receiver<Result<Option<RecordBatch>>>;
 /// The rows of a piece, batch by batch.
 pub(in crate::table) struct Interleaved {
     shared: Arc<PieceReader>,
-    state: State,
+    state: ReadState,
 }
 
-enum State {
+enum ReadState {
     /// Nothing was read yet: the piece, how many row groups are decoded ahead, and how many rows a batch has at most.
     New(Piece, usize, Option<u64>),
-    Merging(Box<Merged<Source>>),
+    Merging(Box<Merged<MergeInput>>),
     Ended,
 }
 
 /// A row group, or rows written by key since.
-enum Source {
-    Group(Arc<Mutex<Groups>>, usize),
+enum MergeInput {
+    Group(Arc<Mutex<PieceGroups>>, usize),
     Rows(Option<RecordBatch>),
     Drawn,
 }
 
 /// The row groups of a piece.
-struct Groups {
+struct PieceGroups {
     shared: Arc<PieceReader>,
     piece: Piece,
     /// Those that no task decodes yet, in the order in which they are needed.
@@ -63,17 +63,17 @@ impl Interleaved {
     /// Reads nothing yet. Row groups are decoded by tasks, up to `ahead` of them before they are needed; `most` is how many rows are
     /// wanted at all.
     pub fn new(shared: Arc<PieceReader>, piece: Piece, ahead: usize, most: Option<u64>) -> Self {
-        Self { shared, state: State::New(piece, ahead, most) }
+        Self { shared, state: ReadState::New(piece, ahead, most) }
     }
 
     /// Must not be called on threads of the pool: it waits for tasks.
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        if let State::New(..) = &self.state
-            && let State::New(piece, ahead, most) = std::mem::replace(&mut self.state, State::Ended)
+        if let ReadState::New(..) = &self.state
+            && let ReadState::New(piece, ahead, most) = std::mem::replace(&mut self.state, ReadState::Ended)
         {
-            self.state = State::Merging(Box::new(merged(&self.shared, piece, ahead, most)?));
+            self.state = ReadState::Merging(Box::new(merged(&self.shared, piece, ahead, most)?));
         }
-        let State::Merging(merged) = &mut self.state else { return Ok(None) };
+        let ReadState::Merging(merged) = &mut self.state else { return Ok(None) };
         let Some(batch) = merged.next().transpose()? else { return Ok(None) };
         self.shared.reader.metrics().rows_read.add(batch.num_rows() as u64);
         self.shared.narrowed(batch).map(Some)
@@ -87,17 +87,17 @@ impl Iterator for Interleaved {
         let shared = self.shared.clone();
         let batch = shared.named(|| self.batch()).transpose();
         if !matches!(batch, Some(Ok(_))) {
-            self.state = State::Ended;
+            self.state = ReadState::Ended;
         }
         batch
     }
 }
 
-fn merged(shared: &Arc<PieceReader>, piece: Piece, ahead: usize, most: Option<u64>) -> Result<Merged<Source>> {
+fn merged(shared: &Arc<PieceReader>, piece: Piece, ahead: usize, most: Option<u64>) -> Result<Merged<MergeInput>> {
     let starts = starts(shared, &piece)?;
     let rows = shared.rows_of(&piece)?;
     let count = piece.groups.len();
-    let groups = Groups {
+    let groups = PieceGroups {
         shared: shared.clone(),
         waiting: starts.in_order().into(),
         running: (0..count).map(|_| None).collect(),
@@ -105,8 +105,8 @@ fn merged(shared: &Arc<PieceReader>, piece: Piece, ahead: usize, most: Option<u6
         ahead,
     };
     let groups = Arc::new(Mutex::new(groups));
-    let mut sources: Vec<Source> = (0..count).map(|at| Source::Group(groups.clone(), at)).collect();
-    sources.extend(rows.map(|rows| Source::Rows(Some(rows))));
+    let mut sources: Vec<MergeInput> = (0..count).map(|at| MergeInput::Group(groups.clone(), at)).collect();
+    sources.extend(rows.map(|rows| MergeInput::Rows(Some(rows))));
     Ok(Merged::new(shared.read_schema(), shared.view.order()?, sources)?.begun_at(starts).limited(most))
 }
 
@@ -170,7 +170,7 @@ fn scale_of(data_type: &DataType) -> Option<i8> {
     }
 }
 
-impl Groups {
+impl PieceGroups {
     /// The result of decoding a row group, which is needed now. Starts tasks for those that are needed next.
     fn take(&mut self, at: usize) -> Decoded {
         while self.running[at].is_none() || self.running.iter().flatten().count() <= self.ahead {
@@ -187,12 +187,12 @@ impl Groups {
     }
 }
 
-impl Iterator for Source {
+impl Iterator for MergeInput {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match std::mem::replace(self, Source::Drawn) {
-            Source::Group(groups, at) => {
+        match std::mem::replace(self, MergeInput::Drawn) {
+            MergeInput::Group(groups, at) => {
                 let decoded = groups.lock().take(at);
                 match waiting::receive(&decoded) {
                     Ok(Ok(batch)) => batch.transpose(),
@@ -200,8 +200,8 @@ impl Iterator for Source {
                     Err(e) => Some(Err(e)),
                 }
             }
-            Source::Rows(rows) => rows.map(Ok),
-            Source::Drawn => None,
+            MergeInput::Rows(rows) => rows.map(Ok),
+            MergeInput::Drawn => None,
         }
     }
 }

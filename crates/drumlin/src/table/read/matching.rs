@@ -14,7 +14,7 @@ use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::Form;
 use crate::table::memory::overlay::Overlay;
-use crate::table::{GroupId, ReadPoint, RowGroup, Rows, Table, TableCodec};
+use crate::table::{GroupId, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// The rows among `rows` of a row group for which `filter` is true.
 pub(in crate::table) fn matching(
@@ -87,7 +87,7 @@ pub struct Matches {
 }
 
 /// Rows of a table, wherever they are stored.
-pub struct Found {
+pub struct FoundRows {
     /// Those in row groups.
     pub groups: Vec<Matches>,
     /// The keys of those written by key since.
@@ -98,11 +98,11 @@ pub struct Found {
 pub fn matching_rows(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     filter: &Filter,
     cancel: &Cancel,
-) -> Result<Found> {
+) -> Result<FoundRows> {
     let schema = table.schema_of(read_point.version)?.0.clone();
     let filter = filter.bind(&schema)?;
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
@@ -116,12 +116,12 @@ pub fn matching_rows(
 pub(in crate::table) fn search(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     cancel: &Cancel,
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
-) -> Result<Found> {
+) -> Result<FoundRows> {
     let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
@@ -144,5 +144,5 @@ pub(in crate::table) fn search(
         let kept = keep(codec, &all, &rows)?;
         keys = all.take(kept.set_indices());
     }
-    Ok(Found { groups: found.into_iter().flatten().collect(), keys })
+    Ok(FoundRows { groups: found.into_iter().flatten().collect(), keys })
 }

@@ -13,7 +13,7 @@ use super::group_reader::GroupReader;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::BlockReader;
-use crate::segment::{ColumnStats, Form, Kept, native_type};
+use crate::segment::{ColumnStats, Form, PhysicalForm, native_type};
 use crate::table::group::ends::{Ends, comparable_ends};
 use crate::table::group::key_bounds::KeyBounds;
 use crate::table::memory::overlay::OverlayRows;
@@ -21,7 +21,7 @@ use crate::table::order::clusters::{Span, clusters, undecided};
 use crate::table::order::sort_columns;
 use crate::table::schema::arrays::find;
 use crate::table::schema::read_as::{ReadAs, text_dictionary};
-use crate::table::{ROWS_MAX, RowGroup, Rows, Table, TableCodec};
+use crate::table::{ROWS_MAX, RowGroup, Rows, TableCodec, TableState};
 
 /// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
 pub(in crate::table) const PICK_SHARE: u64 = 128;
@@ -71,7 +71,7 @@ impl Piece {
 pub(in crate::table) fn arrange(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     version: Version,
     groups: Vec<(Arc<RowGroup>, Rows)>,
     overlay: Option<&(OverlayRows, TableCodec)>,
@@ -117,7 +117,7 @@ pub(in crate::table) struct Bounds {
 pub(in crate::table) fn bounds_of(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     version: Version,
     groups: &[(Arc<RowGroup>, Rows)],
 ) -> Result<Bounds> {
@@ -257,7 +257,7 @@ pub(in crate::table) fn keep_for_limit(
 /// The Arrow types to return; the same for every batch.
 pub(in crate::table) fn output_types(
     reader: &BlockReader,
-    table: &Table,
+    table: &TableState,
     version: Version,
     read_as: &ReadAs,
     columns: &[usize],
@@ -283,7 +283,7 @@ pub(in crate::table) fn output_types(
             return text_dictionary();
         }
         let own = readers.iter().filter_map(|reader| reader.column(schema.field(index).name()));
-        native_type(&exact, joined.then_some(Kept::Values).into_iter().chain(own.map(|column| column.kept)))
+        native_type(&exact, joined.then_some(PhysicalForm::Values).into_iter().chain(own.map(|column| column.kept)))
     };
     Ok(columns.iter().zip(exact).map(native).collect())
 }

@@ -13,7 +13,7 @@ use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
 use crate::table::schema::arrays::find;
-use crate::table::{Found, ReadPoint, Rows, Table, TableCodec};
+use crate::table::{FoundRows, ReadPoint, Rows, TableCodec, TableState};
 
 /// The smallest and the greatest sort key of some rows, both inclusive.
 pub struct KeyRange {
@@ -75,10 +75,10 @@ impl KeyRange {
         &self,
         reader: &BlockReader,
         pool: &Pool,
-        table: &Table,
+        table: &TableState,
         read_point: ReadPoint,
         cancel: &Cancel,
-    ) -> Result<Found> {
+    ) -> Result<FoundRows> {
         let version = read_point.version;
         let (schema, order) = (&table.schema_of(version)?.0, table.order_of(version)?);
         let columns = order.iter().map(|name| find(schema, name)).collect::<Result<Vec<_>>>()?;

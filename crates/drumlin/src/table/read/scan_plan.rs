@@ -6,7 +6,7 @@ use super::piece_reader::PieceReader;
 use super::pieces::Piece;
 use crate::base::{ErrorKind, Result};
 use crate::filter::Verdict;
-use crate::segment::{Kept, engine_type};
+use crate::segment::{PhysicalForm, engine_type};
 use crate::table::Scan;
 
 /// What a scan reads.
@@ -75,14 +75,14 @@ impl Scan {
             });
             groups.collect::<Result<Vec<_>>>()
         })?;
-        let kept: Vec<Vec<Option<Kept>>> = kept.into_iter().flatten().collect();
+        let kept: Vec<Vec<Option<PhysicalForm>>> = kept.into_iter().flatten().collect();
         let narrow = |(at, field): (usize, &FieldRef)| {
             // The extension type in a field's metadata applies only to the field's own storage type.
             if field.extension_type_name().is_some() {
                 return field.data_type().clone();
             }
             let of_column = kept.iter().filter_map(|kept| kept[at]);
-            engine_type(field.data_type(), in_memory.then_some(Kept::Values).into_iter().chain(of_column))
+            engine_type(field.data_type(), in_memory.then_some(PhysicalForm::Values).into_iter().chain(of_column))
         };
         Ok(shared.schema.fields().iter().enumerate().map(narrow).collect())
     }

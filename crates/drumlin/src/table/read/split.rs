@@ -16,7 +16,7 @@ use crate::block::BlockReader;
 use crate::filter::Filter;
 use crate::segment::{ColumnStats, Stat};
 use crate::table::memory::overlay::OverlayRows;
-use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, StoredSchema, Table, TableCodec, View};
+use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, StoredSchema, TableCodec, TableState, View};
 
 /// Part of a scan of one table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct TableSplit {
     /// What messages call the table.
     name: String,
     /// The table, with one version and with the row groups of this part alone.
-    table: Table,
+    table: TableState,
     version: Version,
     schema: StoredSchema,
     shown: StoredSchema,
@@ -114,7 +114,7 @@ impl TableSplit {
     fn of(scan: &Scan, pieces: Vec<Piece>) -> Result<Self> {
         let shared = &scan.shared;
         let (whole, version) = (&shared.view.table, shared.view.read_point.version);
-        let mut table = Table::new(whole.id, whole.spec.clone());
+        let mut table = TableState::new(whole.id, whole.spec.clone());
         table.schemas.clone_from(&whole.schemas);
         table.versions = Vector::unit(whole.record(version)?.clone());
         table.groups = pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group.clone()).collect();

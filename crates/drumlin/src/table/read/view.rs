@@ -13,13 +13,13 @@ use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, Seq, Timestamp, Version};
-use crate::table::{History, MemRows, ReadPoint, Since, Table, VersionKind};
+use crate::table::{History, MemRows, ReadPoint, Since, TableState, VersionKind};
 
 /// What is visible of a table as it was at some commit.
 #[derive(Clone)]
 pub struct View {
     /// The table.
-    pub table: Arc<Table>,
+    pub table: Arc<TableState>,
     /// Which of its rows are visible.
     pub read_point: ReadPoint,
     /// The requested time, if it is between two versions: then `table` is what it was at that time.
@@ -51,7 +51,7 @@ pub struct ViewPoint {
 impl ViewPoint {
     /// The read point that shows the same in `newer`, the table at the later commit `seq`. `SnapshotExpired` if there is
     /// none: the version was deleted, or rows that belonged to no version now belong to one, together with later rows.
-    pub fn read_point_in(&self, newer: &Table, seq: Seq) -> Result<ReadPoint> {
+    pub fn read_point_in(&self, newer: &TableState, seq: Seq) -> Result<ReadPoint> {
         let version = self.version;
         if newer.version(version).is_none_or(|record| record.time != self.made) {
             return Err(Error::snapshot_expired(format!("version {version} no longer exists; read another one")));
@@ -94,7 +94,7 @@ impl View {
 
     /// What was visible of `table` at `time`, in the state of the commit `seq`; `history` reads a history.
     pub fn at(
-        table: &Arc<Table>,
+        table: &Arc<TableState>,
         time: Timestamp,
         seq: Seq,
         history: impl FnOnce(&History) -> Result<Arc<MemRows>>,

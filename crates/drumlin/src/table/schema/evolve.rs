@@ -32,7 +32,7 @@ use crate::block::BlockReader;
 use crate::filter::{Expression, Filter};
 use crate::segment::Form;
 use crate::table::read::group_reader::GroupReader;
-use crate::table::{Assignment, Rows, StoredSchema, Table, TableCodec, sorted_schema};
+use crate::table::{Assignment, Rows, StoredSchema, TableCodec, TableState, sorted_schema};
 
 /// Which columns a frame may have that is brought into a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub struct Altered {
 
 /// The columns of a table, while they are changed.
 struct Columns<'a> {
-    table: &'a Table,
+    table: &'a TableState,
     own: &'a StoredSchema,
     fields: Vec<FieldRef>,
     columns: Vec<Column>,
@@ -124,7 +124,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(table: &'a Table) -> Result<Self> {
+    fn of(table: &'a TableState) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let (fields, columns, checks) = (own.0.fields().to_vec(), own.columns(), own.checks().to_vec());
         let order = table.order().to_vec();
@@ -404,7 +404,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl Table {
+impl TableState {
     /// What a change of columns comes to; `None` if nothing changes.
     pub fn altered(&self, alter: &Alter) -> Result<Option<Altered>> {
         let mut columns = Columns::of(self)?;
@@ -566,7 +566,7 @@ fn forbidden_nulls(field: &Field) -> Result<(String, Filter)> {
 pub fn check_widening(
     reader: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     name: &str,
     data_type: &DataType,
     cancel: &Cancel,

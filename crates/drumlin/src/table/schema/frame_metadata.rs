@@ -199,8 +199,8 @@ impl Serialize for Object {
 
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> de::Visitor<'de> for Entries {
+        struct ObjectVisitor;
+        impl<'de> de::Visitor<'de> for ObjectVisitor {
             type Value = Object;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -215,7 +215,7 @@ impl<'de> Deserialize<'de> for Object {
                 Ok(Object(entries))
             }
         }
-        deserializer.deserialize_map(Entries)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tables of another store, taken over as they are there: with all their versions, or one.
 //!
 //! The records are taken over as a catalog snapshot would have them, with row groups where they are now. The table
-//! remembers what it was made as ([`Origin`]), so a copy that is done again passes over what nobody has changed since.
+//! remembers what it was made as ([`CopyOrigin`]), so a copy that is done again passes over what nobody has changed
+//! since.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Digest, Error, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
-use crate::table::{Instants, Lineage, Origin, Past, StoredSchema, Table, VersionRecord};
+use crate::table::{CopyOrigin, Instants, Lineage, Past, StoredSchema, TableState, VersionRecord};
 
 /// A table of another store, whose row groups are in blocks of this one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adopted {
-    table: Table,
+    table: TableState,
     instants: Instants,
     past: Option<Past>,
-    /// Of what it is there: see [`crate::table::Origin`].
+    /// Of what it is there: see [`crate::table::CopyOrigin`].
     digest: u128,
 }
 
@@ -26,7 +27,7 @@ impl Adopted {
     /// What another store takes over of a table: all of its versions, or one. Snapshots hold none of it, and of where its rows
     /// came from nothing is said. If some of what it knows of times is later than `now`, the time of the other store, what lies
     /// between versions is left behind. `Conflict` while rows written by key are in memory.
-    pub fn of(table: &Table, version: Option<Version>, now: Timestamp) -> Result<Self> {
+    pub fn of(table: &TableState, version: Option<Version>, now: Timestamp) -> Result<Self> {
         let digest = digest(table, version)?;
         let mut table = table.copied(TableId(0), version, Seq(0))?;
         table.lineage = Arc::new(Lineage::default());
@@ -37,7 +38,7 @@ impl Adopted {
         Ok(Self::new(table, digest))
     }
 
-    fn new(table: Table, digest: u128) -> Self {
+    fn new(table: TableState, digest: u128) -> Self {
         Self { instants: Instants::clone(&table.instants), past: Past::of(&table), table, digest }
     }
 
@@ -63,11 +64,11 @@ impl Adopted {
 
     /// Whether `table` is the same: it was taken over before, and nobody has changed either since, except that versions have
     /// expired there.
-    pub fn is_like(&self, table: &Table) -> bool {
+    pub fn is_like(&self, table: &TableState) -> bool {
         let same = |record: &Arc<VersionRecord>| {
             self.table.version(record.version).is_some_and(|own| own.metadata == record.metadata)
         };
-        let newest = |table: &Table| table.newest().map(|record| record.version);
+        let newest = |table: &TableState| table.newest().map(|record| record.version);
         table.lineage.origin.is_some_and(|origin| (origin.digest, origin.seq) == (self.digest, table.rows_seq))
             && newest(&self.table) == newest(table)
             && table.versions.iter().all(same)
@@ -77,8 +78,8 @@ impl Adopted {
     }
 
     /// The table as one of this store, from a commit on. `Corrupt` if it cannot be one.
-    pub fn table(&self, id: TableId, seq: Seq, time: Timestamp) -> Result<Table> {
-        let mut table = Table { id, rows_seq: seq, bulk_seq: seq, layout_seq: seq, ..self.table.clone() };
+    pub fn table(&self, id: TableId, seq: Seq, time: Timestamp) -> Result<TableState> {
+        let mut table = TableState { id, rows_seq: seq, bulk_seq: seq, layout_seq: seq, ..self.table.clone() };
         if !table.parts.is_empty() || !table.pins.is_empty() {
             return Err(Error::corrupt("a table of another store has rows in memory, or is held by snapshots"));
         }
@@ -92,14 +93,14 @@ impl Adopted {
         if let Some(past) = self.past.clone() {
             past.give(&mut table)?;
         }
-        Arc::make_mut(&mut table.lineage).origin = Some(Origin { digest: self.digest, seq });
+        Arc::make_mut(&mut table.lineage).origin = Some(CopyOrigin { digest: self.digest, seq });
         Ok(table)
     }
 }
 
 /// Tells what a table is, with all of its versions or one, from what it will be once anything of it changes: rows, versions,
 /// columns, what is noted of them, or what it knows of times.
-fn digest(table: &Table, version: Option<Version>) -> Result<u128> {
+fn digest(table: &TableState, version: Option<Version>) -> Result<u128> {
     let mut digest = Digest::new();
     let text = |digest: &mut Digest, text: &[u8]| {
         digest.add(text.len() as u64);

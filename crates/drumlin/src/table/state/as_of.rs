@@ -8,19 +8,24 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::table::memory::part::InMemory;
-use crate::table::{ALIVE, History, Instants, MemRows, MemtablePart, ROWS_MAX, Since, Table, VersionKind, Written};
+use crate::table::{
+    ALIVE, History, Instants, MemRows, MemtablePart, ROWS_MAX, Since, TableState, VersionKind, WriteTimes,
+};
 
 /// A time in human-readable form.
 fn shown(time: Timestamp) -> String {
     timestamp_us_to_datetime(time.0).map_or_else(|| time.to_string(), |moment| format!("{moment} UTC"))
 }
 
-impl Table {
+impl TableState {
     /// Notes that rows were written by key at `time`.
     pub(in crate::table) fn note_rows(&mut self, version: Version, time: Timestamp) {
         let base = self.newest().map_or(Version(0), |newest| newest.version);
-        let written =
-            Arc::make_mut(&mut self.instants).parts.entry(version).or_insert(Written { base, first: time, last: time });
+        let written = Arc::make_mut(&mut self.instants).parts.entry(version).or_insert(WriteTimes {
+            base,
+            first: time,
+            last: time,
+        });
         written.last = written.last.max(time);
     }
 
@@ -84,7 +89,7 @@ impl Table {
     }
 
     /// The table as it was while `part` accepted writes.
-    pub(in crate::table) fn up_to(&self, part: &MemtablePart) -> Table {
+    pub(in crate::table) fn up_to(&self, part: &MemtablePart) -> TableState {
         let mut then = self.clone();
         then.parts.retain(|other| other.version <= part.version);
         if let Some(last) = then.parts.last_mut() {
@@ -95,7 +100,7 @@ impl Table {
     }
 
     /// The table as it was while the rows of a history were written, with those rows.
-    pub(in crate::table) fn with_history(&self, history: &History, rows: Arc<MemRows>) -> Table {
+    pub(in crate::table) fn with_history(&self, history: &History, rows: Arc<MemRows>) -> TableState {
         let mut then = self.clone();
         let (version, schema, from) = (history.version, history.schema, Seq(0));
         let rows = InMemory(Some(rows));

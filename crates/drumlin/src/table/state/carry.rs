@@ -8,9 +8,9 @@ use roaring::RoaringBitmap;
 use super::moves::{Moved, Order};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Version};
-use crate::table::{GroupId, Positions, RowGroup, Table, VersionKind, VersionRecord};
+use crate::table::{GroupId, Positions, RowGroup, TableState, VersionKind, VersionRecord};
 
-impl Table {
+impl TableState {
     /// The number that the next row group gets.
     pub fn next_group(&self) -> GroupId {
         GroupId(self.next_group)
@@ -18,7 +18,7 @@ impl Table {
 
     /// Whether everything that can be read from it is the same as in `then`, an earlier state: it may have been rewritten
     /// and flushed, and a version may have been numbered for existing rows.
-    pub fn is_same_content(&self, then: &Table) -> bool {
+    pub fn is_same_content(&self, then: &TableState) -> bool {
         (self.rows_seq, self.schema(), &self.spec) == (then.rows_seq, then.schema(), &then.spec)
             && self.pins.keys().eq(then.pins.keys())
             && self.lists_all_of(then)
@@ -26,13 +26,13 @@ impl Table {
 
     /// Whether nothing was done to it since `then`, an earlier state: no rows were written, no version was numbered, and all lies where it
     /// did.
-    pub fn is_untouched(&self, then: &Table) -> bool {
-        let mark = |table: &Table| (table.rows_seq, table.layout_seq, table.next_version, table.next_group);
+    pub fn is_untouched(&self, then: &TableState) -> bool {
+        let mark = |table: &TableState| (table.rows_seq, table.layout_seq, table.next_version, table.next_group);
         mark(self) == mark(then) && self.parts.len() == then.parts.len() && self.schema() == then.schema()
     }
 
     /// Whether it lists the versions of `then`, an earlier state, followed only by versions that number existing rows.
-    pub fn lists_all_of(&self, then: &Table) -> bool {
+    pub fn lists_all_of(&self, then: &TableState) -> bool {
         let key = |record: &VersionRecord| (record.version, record.seq);
         let (old, new) = (then.versions.len(), self.versions.len());
         old <= new
@@ -41,7 +41,7 @@ impl Table {
     }
 
     /// The table with other metadata of a version.
-    pub fn with_metadata(&self, version: Version, metadata: Option<&String>) -> Result<Table> {
+    pub fn with_metadata(&self, version: Version, metadata: Option<&String>) -> Result<TableState> {
         self.record(version)?;
         let mut next = self.clone();
         next.edit_version(version, |record| record.metadata = metadata.cloned());
@@ -49,7 +49,7 @@ impl Table {
     }
 
     /// Records a rewrite that turned this table into `next`.
-    pub(in crate::table) fn note_move(&self, next: &mut Table, inputs: Vec<Arc<RowGroup>>, seq: Seq) {
+    pub(in crate::table) fn note_move(&self, next: &mut TableState, inputs: Vec<Arc<RowGroup>>, seq: Seq) {
         let Some(version) = self.newest().map(|newest| newest.version) else { return };
         if inputs.iter().any(|group| group.only.is_some()) || planted(Bug::ForgetMoves) {
             return;
@@ -70,20 +70,20 @@ impl Table {
     }
 
     /// The number here of a row group that a change adds which was made on `then`, an earlier state; `None` if `then` has it.
-    pub fn carried_group(&self, id: GroupId, then: &Table) -> Option<GroupId> {
+    pub fn carried_group(&self, id: GroupId, then: &TableState) -> Option<GroupId> {
         Some(GroupId(self.next_group + id.0.checked_sub(then.next_group)?))
     }
 
     /// The number here of a version that `then`, an earlier state, has, or that a change adds which was made on that.
-    pub fn carried_version(&self, version: Version, then: &Table) -> Version {
+    pub fn carried_version(&self, version: Version, then: &TableState) -> Version {
         let own = version.0.checked_sub(then.next_version);
         own.map_or(version, |own| Version(self.next_version + own))
     }
 
     /// Whether it has those of some row groups that `then`, an earlier state, has in the order in which that has them.
-    pub fn has_in_order_of(&self, then: &Table, ids: impl Iterator<Item = GroupId>) -> bool {
+    pub fn has_in_order_of(&self, then: &TableState, ids: impl Iterator<Item = GroupId>) -> bool {
         let ids: BTreeSet<GroupId> = ids.collect();
-        let order = |table: &Table| -> Vec<GroupId> {
+        let order = |table: &TableState| -> Vec<GroupId> {
             table.groups.iter().map(|group| group.id).filter(|id| ids.contains(id) && *id < then.next_group()).collect()
         };
         let own = order(self);
@@ -94,7 +94,7 @@ impl Table {
     /// The new positions of rows that `then`, an earlier state of this table, had at these positions, and that are still
     /// visible. Row groups that `then` did not have yet are those that a change adds to it, and would add to this one.
     /// `Conflict` if the new positions are unknown.
-    pub fn carried(&self, deletions: &[(GroupId, Positions)], then: &Table) -> Result<Vec<(GroupId, Positions)>> {
+    pub fn carried(&self, deletions: &[(GroupId, Positions)], then: &TableState) -> Result<Vec<(GroupId, Positions)>> {
         let mut found: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for (id, positions) in deletions {
             if let Some(own) = self.carried_group(*id, then) {

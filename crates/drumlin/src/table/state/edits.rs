@@ -7,11 +7,11 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::table::{
-    ALIVE, Deletion, GroupId, Kill, NewGroup, PinnedVersion, Rewrite, RowGroup, Rows, Run, Table, TableChange,
+    ALIVE, Deletion, GroupId, Kill, NewGroup, PinnedVersion, Rewrite, RowGroup, Rows, Run, TableChange, TableState,
     Turnover, VersionRecord,
 };
 
-impl Table {
+impl TableState {
     /// Fails if the record is inconsistent, as only a damaged one is.
     pub fn check(&self) -> Result<()> {
         let bad = |what: String| Err(Error::corrupt(format!("table {}: {what}", self.id)));
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// Makes the next version. The addresses of `change.groups` are new; nothing is freed.
-    pub fn change(&self, change: &TableChange, seq: Seq, time: Timestamp) -> Result<Table> {
+    pub fn change(&self, change: &TableChange, seq: Seq, time: Timestamp) -> Result<TableState> {
         let mut next = self.clone();
         let version = Version(self.next_version);
         next.next_version += 1;
@@ -122,8 +122,13 @@ impl Table {
     /// Removes versions from the list. Deleting the newest makes the previous one the newest again: rows it had deleted
     /// are visible again, rows it had added disappear; what a snapshot still pins is kept as a separate record.
     ///
-    /// Returns the table and the addresses that gained a record. Call [`Table::shed`] afterwards.
-    pub fn delete_versions(&self, versions: &[Version], seq: Seq, time: Timestamp) -> Result<(Table, Vec<Address>)> {
+    /// Returns the table and the addresses that gained a record. Call [`TableState::shed`] afterwards.
+    pub fn delete_versions(
+        &self,
+        versions: &[Version],
+        seq: Seq,
+        time: Timestamp,
+    ) -> Result<(TableState, Vec<Address>)> {
         let mut next = self.clone();
         let listed = |version: &&Version| self.versions.binary_search_by_key(*version, |record| record.version).is_ok();
         if let Some(missing) = versions.iter().find(|version| !listed(version)) {
@@ -205,7 +210,7 @@ impl Table {
 
     /// Replaces the inputs of a rewrite with its outputs; returns the table and the inputs' addresses.
     /// `Conflict` if an input is gone.
-    pub fn rewrite(&self, rewrite: &Rewrite, seq: Seq) -> Result<(Table, Vec<Address>)> {
+    pub fn rewrite(&self, rewrite: &Rewrite, seq: Seq) -> Result<(TableState, Vec<Address>)> {
         let first = rewrite.inputs.first().ok_or_else(|| Error::invalid("a rewrite needs at least one row group"))?;
         let at = self.groups.iter().position(|group| group.id == *first);
         let at = at.ok_or_else(|| Error::conflict(format!("row group {} no longer exists", first.0)))?;
@@ -237,7 +242,7 @@ impl Table {
     }
 
     /// Moves row groups to other addresses. Returns the table and, for each, the number of records that name it.
-    pub fn moved(&self, moves: &[(Address, Address)]) -> Result<(Table, Vec<u64>)> {
+    pub fn moved(&self, moves: &[(Address, Address)]) -> Result<(TableState, Vec<u64>)> {
         let places: BTreeMap<Address, usize> = moves.iter().enumerate().map(|(at, (from, _))| (*from, at)).collect();
         let mut records = vec![0; moves.len()];
         let mut next = self.clone();

@@ -30,7 +30,7 @@ use crate::table::read::group_reader::GroupReader;
 use crate::table::read::matching::{matching, truth};
 use crate::table::schema::arrays::mask;
 use crate::table::{
-    Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, Table,
+    Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, TableState,
     Window, history_schema, part_rows, remap, rewrite,
 };
 
@@ -47,7 +47,7 @@ pub struct ShrunkGroup {
 
 /// A filter, in the names of each schema that a version of a table has.
 pub struct FilterOfVersions<'a> {
-    table: &'a Table,
+    table: &'a TableState,
     /// For each schema: the versions that have it, and the filter.
     bound: Vec<(u32, Retained, BoundFilter)>,
     /// Why the filter means nothing in the names of the newest of the others.
@@ -56,7 +56,7 @@ pub struct FilterOfVersions<'a> {
 
 impl<'a> FilterOfVersions<'a> {
     /// Ties a filter to all schemas of a table's versions.
-    pub fn new(table: &'a Table, filter: &Filter) -> Self {
+    pub fn new(table: &'a TableState, filter: &Filter) -> Self {
         let records = table.versions.iter().chain(table.pins.values().map(|pin| &pin.record));
         let schemas: BTreeSet<u32> = records.map(|record| record.schema).collect();
         let (mut bound, mut unbound) = (Vec::new(), None);
@@ -160,7 +160,13 @@ pub struct DictionaryRest {
 
 impl DictionaryValues {
     /// Adds those of some rows of a row group.
-    pub fn add(&mut self, reader: &BlockReader, table: &Table, group: &RowGroup, rows: &RoaringBitmap) -> Result<()> {
+    pub fn add(
+        &mut self,
+        reader: &BlockReader,
+        table: &TableState,
+        group: &RowGroup,
+        rows: &RoaringBitmap,
+    ) -> Result<()> {
         for (id, found) in dictionaries(reader, table, group, rows)? {
             self.0.entry(id).or_default().extend(found.used);
         }
@@ -171,7 +177,7 @@ impl DictionaryValues {
     pub fn rest(
         &self,
         reader: &BlockReader,
-        table: &Table,
+        table: &TableState,
         group: &RowGroup,
         erased: &RoaringBitmap,
     ) -> Result<DictionaryRest> {
@@ -208,7 +214,7 @@ impl DictionaryValues {
 /// The dictionaries of a row group, and what of them some of its rows have.
 fn dictionaries(
     reader: &BlockReader,
-    table: &Table,
+    table: &TableState,
     group: &RowGroup,
     rows: &RoaringBitmap,
 ) -> Result<Vec<(DictionaryId, DictionaryUse)>> {
@@ -245,7 +251,7 @@ fn without_categories(metadata: &HashMap<String, String>, texts: &TextsOfColumns
     changed.then_some(scrubbed)
 }
 
-impl Table {
+impl TableState {
     /// Its schemas, by place, whose metadata have one of `texts` among the categories of that column of a pandas frame, without
     /// them.
     pub fn scrubbed_schemas(&self, texts: &TextsOfColumns) -> Vec<(u32, StoredSchema)> {
@@ -259,7 +265,7 @@ impl Table {
     }
 
     /// The table with other metadata of its schemas. `InvalidArgument` if anything else differs.
-    pub fn with_schemas(&self, schemas: &[(u32, StoredSchema)], seq: Seq) -> Result<Table> {
+    pub fn with_schemas(&self, schemas: &[(u32, StoredSchema)], seq: Seq) -> Result<TableState> {
         let mut next = self.clone();
         for (at, schema) in schemas {
             let own = next.schemas.get_mut(*at as usize).filter(|own| own.0.fields() == schema.0.fields());
@@ -272,7 +278,7 @@ impl Table {
 }
 
 /// The columns with dictionaries of a row group, by their ids.
-fn dictionary_columns(reader: &BlockReader, table: &Table, group: &RowGroup) -> Result<Vec<(String, ArrayRef)>> {
+fn dictionary_columns(reader: &BlockReader, table: &TableState, group: &RowGroup) -> Result<Vec<(String, ArrayRef)>> {
     let own = &table.schemas[group.schema as usize];
     let keyed = |part: &DataType| matches!(part, DataType::Dictionary(..));
     let fields = own.0.fields().iter().enumerate();
@@ -309,15 +315,15 @@ impl RowGroup {
     }
 }
 
-impl Table {
+impl TableState {
     /// The table without those rows in any version, and without the histories of those versions. Returns it and the
-    /// addresses that lost a record. Call [`Table::shed`] afterwards.
+    /// addresses that lost a record. Call [`TableState::shed`] afterwards.
     pub fn erased(
         &self,
         rows: &BTreeMap<Address, &Positions>,
         histories: &[Version],
         seq: Seq,
-    ) -> Result<(Table, Vec<Address>)> {
+    ) -> Result<(TableState, Vec<Address>)> {
         let mut next = self.clone();
         for (index, group) in self.groups.iter().enumerate() {
             if let Some(rows) = rows.get(&group.address) {
@@ -355,7 +361,7 @@ impl Table {
 
     /// Replaces row groups by those without their erased rows, of one layer. Returns the table and, for each, the number of records
     /// that named it, and the addresses of the layers below that lost a record. `Conflict` if a record needs a row that is gone.
-    pub fn shrunk(&self, groups: &[ShrunkGroup], seq: Seq) -> Result<(Table, Vec<u64>, Vec<Address>)> {
+    pub fn shrunk(&self, groups: &[ShrunkGroup], seq: Seq) -> Result<(TableState, Vec<u64>, Vec<Address>)> {
         let places: BTreeMap<Address, usize> = groups.iter().enumerate().map(|(at, group)| (group.from, at)).collect();
         let newest = self.newest().map(|newest| newest.version);
         let (mut next, mut records, mut below) = (self.clone(), vec![0; groups.len()], Vec::new());

@@ -19,7 +19,7 @@ use crate::table::MemtablePart;
 
 /// When the rows of a part were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WriteTimes {
     /// The newest version at the time.
     pub base: Version,
     /// The first commit's time.
@@ -47,7 +47,7 @@ pub struct History {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instants {
     /// For each part, by its version.
-    pub parts: BTreeMap<Version, Written>,
+    pub parts: BTreeMap<Version, WriteTimes>,
     /// For flushed parts, by version.
     pub histories: Vec<History>,
     /// For a listed version: from when until when it was not the newest, although no later listed version was.

@@ -16,12 +16,12 @@ pub struct Lineage {
     /// be gone.
     pub ancestors: BTreeSet<TableId>,
     /// The table of another store that it was made as, and in which commit.
-    pub origin: Option<Origin>,
+    pub origin: Option<CopyOrigin>,
 }
 
 /// What a table was in another store when it was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct CopyOrigin {
     /// Of all that it was there: see *adopt.rs*.
     pub digest: u128,
     /// The commit here.

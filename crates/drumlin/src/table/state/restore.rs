@@ -16,15 +16,21 @@ use crate::base::{Error, Memo, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::table::memory::part::InMemory;
 use crate::table::{
-    ALIVE, Deletion, GroupId, Instants, RowGroup, Rows, Run, Table, Turnover, VersionKind, VersionRecord,
+    ALIVE, Deletion, GroupId, Instants, RowGroup, Rows, Run, TableState, Turnover, VersionKind, VersionRecord,
 };
 
-impl Table {
+impl TableState {
     /// The next version: the rows, schema and metadata of `version` of `from`, which may be this table, or another of the same
     /// sort order and key. Its rows have the order that they had. What is there already, with the same rows, stays as it is.
     ///
     /// Returns the table and the addresses that gained a record. `Conflict` while rows written by key are in memory.
-    pub fn restored(&self, from: &Table, version: Version, seq: Seq, time: Timestamp) -> Result<(Table, Vec<Address>)> {
+    pub fn restored(
+        &self,
+        from: &TableState,
+        version: Version,
+        seq: Seq,
+        time: Timestamp,
+    ) -> Result<(TableState, Vec<Address>)> {
         self.check_in_groups()?;
         from.check_in_groups()?;
         let record = from.record(version)?;
@@ -51,7 +57,7 @@ impl Table {
         let beside = own && from.pins.get(&version).is_none_or(|pin| !pin.detached);
         let mut taken = Vec::new();
         let (mut groups, mut turnover) = (Vector::new(), Turnover::default());
-        let mut take = |next: &mut Table, groups: &mut Vector<Arc<RowGroup>>, group: &RowGroup, rows: &Rows| {
+        let mut take = |next: &mut TableState, groups: &mut Vector<Arc<RowGroup>>, group: &RowGroup, rows: &Rows| {
             taken.extend(group.addresses());
             let id = GroupId(next.next_group);
             next.next_group += 1;
@@ -96,9 +102,9 @@ impl Table {
 
     /// A table of its own with the same versions under the same numbers, or only with `version`. No snapshot holds any of it.
     /// Each of its addresses gains a record. `Conflict` while rows written by key are in memory.
-    pub fn copied(&self, id: TableId, version: Option<Version>, seq: Seq) -> Result<Table> {
+    pub fn copied(&self, id: TableId, version: Option<Version>, seq: Seq) -> Result<TableState> {
         self.check_in_groups()?;
-        let mut copy = Table {
+        let mut copy = TableState {
             id,
             pins: Default::default(),
             rows_seq: seq,

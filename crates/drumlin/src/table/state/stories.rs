@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
-use crate::table::{Lineage, Note, Story, Table, Turnover, VersionRecord};
+use crate::table::{Lineage, Note, Story, TableState, Turnover, VersionRecord};
 
 /// The stories of a table's versions, as they are stored.
 type Stories = Vec<(Version, Arc<Story>)>;
@@ -20,7 +20,7 @@ pub struct Past {
 
 impl Past {
     /// That of a table; `None` if there is nothing to tell. O(versions).
-    pub fn of(table: &Table) -> Option<Self> {
+    pub fn of(table: &TableState) -> Option<Self> {
         let (lineage, stories) = (&table.lineage, table.stories());
         let stories = if planted(Bug::ForgetStories) { Stories::new() } else { stories };
         let some = !lineage.is_empty() || !stories.is_empty();
@@ -28,13 +28,13 @@ impl Past {
     }
 
     /// Gives it to its table, which was read without it. `Corrupt` if it tells of versions that the table lacks.
-    pub fn give(self, table: &mut Table) -> Result<()> {
+    pub fn give(self, table: &mut TableState) -> Result<()> {
         table.lineage = Arc::new(self.lineage);
         table.take_stories(self.stories)
     }
 }
 
-impl Table {
+impl TableState {
     /// Adds the record of the next version.
     pub(in crate::table) fn add_version(&mut self, record: VersionRecord, rows: Option<Turnover>) {
         let story = rows.map(|_| Arc::new(Story { rows, note: Note::default() }));
@@ -57,14 +57,14 @@ impl Table {
     }
 
     /// The table with a note of a version.
-    pub fn with_note(&self, version: Version, note: &Note) -> Table {
+    pub fn with_note(&self, version: Version, note: &Note) -> TableState {
         let mut next = self.clone();
         next.edit_story(version, |story| story.note = note.clone());
         next
     }
 
     /// The table whose newest version has also changed `changed` rows in place.
-    pub fn with_changed(&self, changed: u64) -> Table {
+    pub fn with_changed(&self, changed: u64) -> TableState {
         let mut next = self.clone();
         let Some(version) = self.newest().map(|newest| newest.version) else { return next };
         next.edit_story(version, |story| {

@@ -59,7 +59,7 @@ impl Retained {
 
 /// The state of one table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
+pub struct TableState {
     /// The table's name in everything durable.
     pub id: TableId,
     /// What it was created with.
@@ -103,8 +103,8 @@ pub struct Table {
     pub(in crate::table) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
 }
 
-impl Table {
-    /// A table without a version; the first [`Table::change`] makes version 0.
+impl TableState {
+    /// A table without a version; the first [`TableState::change`] makes version 0.
     pub fn new(id: TableId, spec: TableSpec) -> Self {
         Self {
             id,

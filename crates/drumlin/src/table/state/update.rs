@@ -11,7 +11,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::table::{
-    ALIVE, Deletion, GroupId, NewGroup, NewPatch, Positions, RowGroup, Rows, Run, Table, Turnover, VersionKind,
+    ALIVE, Deletion, GroupId, NewGroup, NewPatch, Positions, RowGroup, Rows, Run, TableState, Turnover, VersionKind,
     VersionRecord,
 };
 
@@ -30,7 +30,7 @@ pub struct TableUpdate {
     pub metadata: Option<String>,
 }
 
-impl Table {
+impl TableState {
     /// Makes the next version. Those of the row groups that take the places of others and are among `patches` are patches on these. The
     /// addresses of new row groups and patches are new; nothing is freed. Also returns the addresses that gained a record: of
     /// what lies below patches. `Conflict` if a row group is gone, or while rows written by key are in memory.
@@ -40,7 +40,7 @@ impl Table {
         patches: &[(GroupId, NewPatch)],
         seq: Seq,
         time: Timestamp,
-    ) -> Result<(Table, Vec<Address>)> {
+    ) -> Result<(TableState, Vec<Address>)> {
         self.check_in_groups()?;
         let newest = self.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let (newest, rows, schema) = (newest.version, newest.rows, newest.schema);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::base::Version;
 use crate::base::planted::{Bug, planted};
 use crate::block::Address;
-use crate::table::{ROWS_MAX, RowGroup, Rows, Run, Table};
+use crate::table::{ROWS_MAX, RowGroup, Rows, Run, TableState};
 
 /// What the plan may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,7 +242,7 @@ const WINDOW_BYTES_MAX: u64 = 128 << 20;
 const SMALL_ROWS: u64 = 16_384;
 
 /// The row groups of a table. O(row groups).
-pub(in crate::table) fn candidates(table: &Table) -> Vec<Candidate<'_>> {
+pub(in crate::table) fn candidates(table: &TableState) -> Vec<Candidate<'_>> {
     let retained = table.retained();
     let mut candidates: Vec<Candidate<'_>> = table
         .groups
@@ -259,7 +259,7 @@ pub(in crate::table) fn candidates(table: &Table) -> Vec<Candidate<'_>> {
 }
 
 /// Plans the vacuum of one table. O(row groups).
-pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
+pub fn plan(table: &TableState, options: &PlanOptions) -> Plan {
     let mut candidates = candidates(table);
     if options.purges() {
         mark_purged(table, &mut candidates);
@@ -329,7 +329,7 @@ pub fn plan(table: &Table, options: &PlanOptions) -> Plan {
 }
 
 /// Finds the schema that candidates get when they are rewritten. O(versions + row groups x changes of the schema).
-fn mark_schemas(table: &Table, candidates: &mut [Candidate<'_>]) {
+fn mark_schemas(table: &TableState, candidates: &mut [Candidate<'_>]) {
     let records = table.versions.iter().chain(table.pins.values().map(|pin| &pin.record));
     let mut records: Vec<(Version, u32)> = records.map(|record| (record.version, record.schema)).collect();
     records.sort_unstable();
@@ -366,7 +366,7 @@ fn mark_shared(candidates: &mut [Candidate<'_>]) {
 
 /// Marks the candidates whose bytes hold a row that none of their records needs, and those with values of columns that
 /// were patched or dropped.
-fn mark_purged(table: &Table, candidates: &mut [Candidate<'_>]) {
+fn mark_purged(table: &TableState, candidates: &mut [Candidate<'_>]) {
     let mut needed: BTreeMap<Address, Rows> = BTreeMap::new();
     for Candidate { group, needed: own, .. } in candidates.iter() {
         let of_all = needed.entry(group.address).or_insert(Rows::None);

@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use crate::base::{Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment;
-use crate::segment::{ColumnStats, Form, Proof, Segment, Source, decode, encode, measure};
+use crate::segment::{ColumnStats, Form, Proof, Segment, SegmentSource, decode, encode, measure};
 use crate::table::order::sort_columns;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::mask;
@@ -48,12 +48,12 @@ pub fn rewrite(
             Rows::Some(rows) => Some(mask(rows, group.rows).values().clone()),
             _ => None,
         };
-        inputs.push(Input { reader, keep });
+        inputs.push(WindowGroup { reader, keep });
     }
     let columns: Vec<usize> = (0..fields.len()).collect();
     reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)));
     let column = |index: usize, sizes: &[u32]| -> Result<Option<Vec<Segment>>> {
-        let source = |input: &Input| -> Result<(Bytes, ColumnStats)> {
+        let source = |input: &WindowGroup| -> Result<(Bytes, ColumnStats)> {
             if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {
                 return Ok((bytes, column.stats.clone()));
             }
@@ -66,7 +66,7 @@ pub fn rewrite(
         let mut sources = Vec::with_capacity(inputs.len());
         for (input, (bytes, stats)) in inputs.iter().zip(&read) {
             let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
-            sources.push(Source { bytes: bytes.clone(), rows, stats, keep });
+            sources.push(SegmentSource { bytes: bytes.clone(), rows, stats, keep });
         }
         let rewritten = segment::rewrite(&sources, fields[index].data_type(), sizes, !window.purge, proof);
         rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
@@ -100,7 +100,7 @@ pub fn rewrite(
 }
 
 /// A row group of a window.
-struct Input<'a> {
+struct WindowGroup<'a> {
     reader: GroupReader<'a>,
     /// The rows to keep; `None` for all.
     keep: Option<BooleanBuffer>,

@@ -9,10 +9,10 @@ use crate::base::{Error, Result, to_hex};
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 use crate::table::order::sort_columns;
-use crate::table::{RowGroup, Table};
+use crate::table::{RowGroup, TableState};
 
 /// Reads every column of a layer of `group`, the newest being 0, bypassing the cache. Returns what is wrong with it, by column.
-pub fn check_group(reader: &BlockReader, table: &Table, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
+pub fn check_group(reader: &BlockReader, table: &TableState, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
     let layer =
         group.layers().nth(layer).ok_or_else(|| Error::invalid("the row group does not have the requested layer"))?;
     let schema = &table.schemas[layer.schema as usize];

@@ -17,7 +17,7 @@ use crate::table::schema::arrays::{find, into_type, mask};
 use crate::table::schema::bounds_of_types::find_impossible;
 use crate::table::schema::compression::compression_of;
 use crate::table::schema::constraints::{Checks, values_of};
-use crate::table::{Matches, NewPatch, ReadPoint, RowGroup, Table, matching_rows};
+use crate::table::{Matches, NewPatch, ReadPoint, RowGroup, TableState, matching_rows};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
 const PICK_SHARE: u64 = 64;
@@ -28,7 +28,7 @@ pub type Assignment = (String, Expression);
 /// Ties values for columns of `schema` to `inputs`, the columns that they are computed from. `InvalidArgument` for a column that is
 /// set twice, does not exist, or is `fixed`, and for values that are none of its type.
 pub(in crate::table) fn check_set(
-    table: &Table,
+    table: &TableState,
     schema: &Schema,
     inputs: &Schema,
     set: &[Assignment],
@@ -69,7 +69,7 @@ pub struct Assignments {
 impl Assignments {
     /// Ties expressions to the columns of the newest version. `InvalidArgument` for a column that is set twice, does not exist,
     /// or orders the rows, and for values that are none of its type.
-    pub fn new(table: &Table, set: &[Assignment]) -> Result<Self> {
+    pub fn new(table: &TableState, set: &[Assignment]) -> Result<Self> {
         let own = table.schema().ok_or_else(|| Error::invalid("the table has no version yet"))?;
         let columns = check_set(table, &own.0, &own.0, set, table.order())?;
         let mut inputs: Vec<usize> = columns.iter().flat_map(|(_, bound)| bound.columns()).copied().collect();
@@ -99,7 +99,7 @@ impl Assignments {
     pub fn new_values(
         &self,
         blocks: &BlockReader,
-        table: &Table,
+        table: &TableState,
         version: Version,
         group: &RowGroup,
         picked: &RoaringBitmap,
@@ -169,7 +169,7 @@ fn changed(old: ArrayRef, rows: impl Iterator<Item = u32>, changes: &[&NewValues
 pub fn replace_group(
     blocks: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     version: Version,
     group: &RowGroup,
     changes: &[NewValues],
@@ -233,7 +233,7 @@ fn changed_column(
 /// The rows `picked` of a row group, with new values.
 pub fn changed_rows(
     blocks: &BlockReader,
-    table: &Table,
+    table: &TableState,
     version: Version,
     group: &RowGroup,
     picked: &RoaringBitmap,
@@ -246,7 +246,7 @@ pub fn changed_rows(
 /// The same, of some columns by their places in the version's schema.
 pub fn changed_columns(
     blocks: &BlockReader,
-    table: &Table,
+    table: &TableState,
     version: Version,
     group: &RowGroup,
     columns: &[usize],
@@ -267,7 +267,7 @@ pub fn changed_columns(
 /// Fails if one of `checks`, those of the newest version's schema, does not hold for a row with new values.
 pub fn check_new_values(
     blocks: &BlockReader,
-    table: &Table,
+    table: &TableState,
     version: Version,
     group: &RowGroup,
     picked: &RoaringBitmap,
@@ -287,7 +287,7 @@ pub fn check_new_values(
 pub fn refuse_matching(
     blocks: &BlockReader,
     pool: &Pool,
-    table: &Table,
+    table: &TableState,
     read_point: ReadPoint,
     (what, filter): (&str, &Filter),
     task: &Task,

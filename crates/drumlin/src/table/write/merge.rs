@@ -25,7 +25,7 @@ use crate::segment::{interleave, take_batch};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{cast_exactly, find};
 use crate::table::schema::column::repeated;
-use crate::table::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, Table, conform};
+use crate::table::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, TableState, conform};
 
 /// The names of the two sides in expressions.
 const SOURCE: &str = "source";
@@ -95,7 +95,7 @@ pub struct Outcome {
 
 /// A merge, tied to a table.
 pub struct BoundMerge<'a> {
-    table: &'a Table,
+    table: &'a TableState,
     version: Version,
     schema: &'a StoredSchema,
     source: RecordBatch,
@@ -140,7 +140,7 @@ fn as_written(schema: &Schema, source: RecordBatch) -> Result<RecordBatch> {
 impl<'a> BoundMerge<'a> {
     /// Ties a merge of `source` to the newest version of `table`. `InvalidArgument` if two rows of the frame have the same key,
     /// and for clauses that do not fit the columns; `SchemaMismatch` if keys cannot be compared.
-    pub fn new(table: &'a Table, merge: &Merge, source: RecordBatch) -> Result<Self> {
+    pub fn new(table: &'a TableState, merge: &Merge, source: RecordBatch) -> Result<Self> {
         let newest = table.newest().ok_or_else(|| Error::invalid("the table has no version yet"))?.version;
         let schema = table.schema_of(newest)?;
         let on = match (merge.on.as_slice(), table.key()) {
@@ -162,7 +162,7 @@ impl<'a> BoundMerge<'a> {
         let keys_of_source = key_columns(&schema.0, &places, &source)?;
         let keys = SourceKeys::new(&keys_of_source, &on)?;
         let range = KeyRange::of(std::slice::from_ref(&keys_of_source), &on)?;
-        let binder = Binder { table, schema, source: source.schema(), on: &on };
+        let binder = ClauseBinder { table, schema, source: source.schema(), on: &on };
         let mut clauses = binder.changes(&merge.matched, true)?;
         let matched = clauses.len();
         clauses.extend(binder.changes(&merge.not_matched_by_source, false)?);
@@ -414,14 +414,14 @@ fn split(pairs: Pairs, truth: &BooleanArray) -> (Pairs, Pairs) {
 }
 
 /// Ties clauses to the columns of both sides.
-struct Binder<'a> {
-    table: &'a Table,
+struct ClauseBinder<'a> {
+    table: &'a TableState,
     schema: &'a StoredSchema,
     source: SchemaRef,
     on: &'a [String],
 }
 
-impl Binder<'_> {
+impl ClauseBinder<'_> {
     /// The columns of the sides.
     fn sides(&self, source: bool, target: bool) -> Schema {
         let side = |name: &str, schema: &Schema| Field::new(name, DataType::Struct(schema.fields().clone()), true);

@@ -8,7 +8,7 @@ use crate::table::order::sort_columns::{check_sort, sorted_schema};
 use crate::table::schema::compression::compressed_as;
 use crate::table::schema::conform::Conform;
 use crate::table::schema::evolve::SchemaMode;
-use crate::table::{StoredSchema, Table};
+use crate::table::{StoredSchema, TableState};
 
 /// The schema that rows of a frame are converted to.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl RowsSchema {
     ///
     /// # Errors
     /// `SchemaMismatch` if `mode` does not let the table take them.
-    pub fn added(table: &Table, came: &SchemaRef, mode: SchemaMode) -> Result<Self> {
+    pub fn added(table: &TableState, came: &SchemaRef, mode: SchemaMode) -> Result<Self> {
         let evolved = table.evolved(came, mode)?;
         let (evolves, fills) = (evolved.is_some(), mode == SchemaMode::Evolve);
         let stored = evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone());
@@ -44,7 +44,7 @@ impl RowsSchema {
     /// # Errors
     /// `InvalidArgument` if they cannot be in that order, `SchemaMismatch` if a check of the table refers to a column that they lack.
     pub fn whole(
-        existing: Option<&Table>,
+        existing: Option<&TableState>,
         came: &SchemaRef,
         sort: &[String],
         asked: Option<Compression>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use drumlin::base::{ManualClock, Timestamp};
-use drumlin::storage::{DiskFault, Moment, SimBucket, SimDisk};
+use drumlin::storage::{CrashPoint, DiskFault, SimBucket, SimDisk};
 use drumlin::store::{AsOf, CopyToOptions, Options, TableOptions};
 use drumlin::{ErrorKind, Event, Existing, Store, TableAction, Tables};
 
@@ -179,7 +179,7 @@ fn a_copy_that_was_interrupted_is_done_again() {
     let expected = shown(&store);
     let mut struck = 0;
     for open in [open_with as crate::support::Opener, open_inline, open_shared] {
-        for fault in [DiskFault::Crash(Moment::Before), DiskFault::Crash(Moment::After), DiskFault::Fail] {
+        for fault in [DiskFault::Crash(CrashPoint::Before), DiskFault::Crash(CrashPoint::After), DiskFault::Fail] {
             for at in 0.. {
                 let disk = SimDisk::new();
                 let other = open(&disk, &clock, 2).unwrap();

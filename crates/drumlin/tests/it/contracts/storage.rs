@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use drumlin::ErrorKind;
-use drumlin::storage::{Access, Disk, DiskFault, FileStorage, Moment, OsDisk, Rename, SimDisk, Storage, WriteMode};
+use drumlin::storage::{Access, CrashPoint, Disk, DiskFault, FileStorage, OsDisk, Rename, SimDisk, Storage, WriteMode};
 
 fn disks() -> Vec<(Arc<dyn Disk>, Option<tempfile::TempDir>)> {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn the_simulator_forgets_what_was_not_synced() {
 #[test]
 fn a_put_that_crashes_is_whole_or_absent() {
     for at in 0..12 {
-        for moment in [Moment::Before, Moment::During, Moment::After] {
+        for moment in [CrashPoint::Before, CrashPoint::During, CrashPoint::After] {
             for seed in 0..8 {
                 let disk = SimDisk::new();
                 disk.plan(at, DiskFault::Crash(moment));

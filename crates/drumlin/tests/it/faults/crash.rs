@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use drumlin::base::{ManualClock, Timestamp};
-use drumlin::storage::{DiskFault, Moment, SimDisk};
+use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::ReclaimOptions;
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -90,7 +90,7 @@ fn strike_everywhere(open: Opener, seed: u64, steps: usize, stride: u64) -> u64 
     };
     let mut struck = 0;
     for at in (seed % stride..total).step_by(stride as usize) {
-        for moment in [Moment::Before, Moment::During, Moment::After] {
+        for moment in [CrashPoint::Before, CrashPoint::During, CrashPoint::After] {
             let disk = SimDisk::new();
             disk.plan(at, DiskFault::Crash(moment));
             // The last change may come at the close; then the crash does not strike an operation.
@@ -156,12 +156,12 @@ fn a_crash_during_recovery_is_recovered_from() {
         let open = opener(seed);
         let ops = workload(seed, 15);
         let disk = SimDisk::new();
-        disk.plan(60 + seed % 100, DiskFault::Crash(Moment::During));
+        disk.plan(60 + seed % 100, DiskFault::Crash(CrashPoint::During));
         let Some((at, before, after)) = run_until_struck(&disk, &clock, &ops, open) else { return };
         let mut survived = disk.crash(seed);
         let mut opened = BTreeSet::new();
         for deep in 0..6 {
-            survived.plan(survived.counters().changes + deep, DiskFault::Crash(Moment::During));
+            survived.plan(survived.counters().changes + deep, DiskFault::Crash(CrashPoint::During));
             if let Ok(store) = open(&survived, &clock, 2) {
                 opened.insert(deep);
                 drop(store);

@@ -183,7 +183,7 @@ fn salvage(disk: &SimDisk, to: &SimDisk, task: &drumlin::base::Task) -> Result<d
 // faults: one thread x salvage
 #[test]
 fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
-    use drumlin::storage::{DiskFault, Moment};
+    use drumlin::storage::{CrashPoint, DiskFault};
     let disk = build();
     let before = disk.files();
     let whole = {
@@ -192,7 +192,7 @@ fn a_salvage_that_is_struck_leaves_the_source_and_no_half_of_a_store() {
         to.counters().changes
     };
     assert!(whole > 5, "{whole} changes");
-    let faults = [Moment::Before, Moment::During, Moment::After].map(DiskFault::Crash);
+    let faults = [CrashPoint::Before, CrashPoint::During, CrashPoint::After].map(DiskFault::Crash);
     for fault in faults.into_iter().chain([DiskFault::Fail, DiskFault::Full]) {
         for at in 0..whole {
             let place = || format!("{fault:?} at change {at}");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
 use drumlin::storage::{
-    Access, Disk, DiskEntry, DiskFault, DiskFile, FileIdentity, FileStorage, Guard, Moment, Rename, SimDisk,
+    Access, CrashPoint, Disk, DiskEntry, DiskFault, DiskFile, FileIdentity, FileStorage, Guard, Rename, SimDisk,
 };
 use drumlin::store::{AsOf, Options, ReclaimOptions};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
@@ -86,7 +86,7 @@ fn a_crash_anywhere_leaves_no_temporary_file_after_the_next_reclaim() {
     let mut left = 0;
     for at in 0.. {
         let disk = SimDisk::new();
-        disk.plan(at, DiskFault::Crash(Moment::After));
+        disk.plan(at, DiskFault::Crash(CrashPoint::After));
         let done = open(&disk).and_then(|store| (0..3).try_for_each(|n| work(&store, n)));
         let struck = disk.is_dead();
         disk.revive();

@@ -2,7 +2,7 @@
 //! process died. Either everything is there or the store is `Corrupt`; `accept_loss` still opens it.
 
 use drumlin::catalog::Payload;
-use drumlin::storage::{Disk, DiskFault, Moment, SimDisk};
+use drumlin::storage::{CrashPoint, Disk, DiskFault, SimDisk};
 use drumlin::store::Options;
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -155,7 +155,7 @@ fn a_good_entry_behind_a_damaged_end_mark_is_evidence_of_its_own() {
 fn a_process_that_dies_while_it_closes_leaves_nothing_that_looks_like_damage() {
     let mut struck = 0;
     for (at, fault) in (0..12).flat_map(|at| {
-        [DiskFault::Crash(Moment::Before), DiskFault::Crash(Moment::After), DiskFault::Fail].map(|f| (at, f))
+        [DiskFault::Crash(CrashPoint::Before), DiskFault::Crash(CrashPoint::After), DiskFault::Fail].map(|f| (at, f))
     }) {
         let disk = SimDisk::new();
         let store = open(&disk, Options::default()).unwrap();
@@ -166,7 +166,7 @@ fn a_process_that_dies_while_it_closes_leaves_nothing_that_looks_like_damage() {
         disk.revive();
         let next = open(&disk, Options::default()).unwrap();
         for later in 0..3 {
-            disk.plan(disk.counters().changes + later, DiskFault::Crash(Moment::Before));
+            disk.plan(disk.counters().changes + later, DiskFault::Crash(CrashPoint::Before));
             let put = next.tree().put(&format!("n/{}", 3 + later), Payload::from(0));
             for seed in 0..20 {
                 let what = format!("{fault:?} at change {at} of the close, {later} of the next commit, seed {seed}");

@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int32Type};
 use drumlin::base::{ManualClock, Task, Timestamp, Version};
 use drumlin::catalog::Retention;
-use drumlin::storage::{DiskFault, Moment, SimDisk};
+use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::{AsOf, Options, PurgeReceipt, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{Alter, NewColumn};
 use drumlin::{ErrorKind, Event, Existing, Expression, Filter, Store, TableAction, Tables};
@@ -230,7 +230,7 @@ fn nothing_is_left_of_erased_rows() {
 fn a_purge_that_a_crash_ended_is_ended_by_another() {
     let (mut struck, mut at) = (0, 0);
     loop {
-        let moment = [Moment::Before, Moment::During, Moment::After][at as usize % 3];
+        let moment = [CrashPoint::Before, CrashPoint::During, CrashPoint::After][at as usize % 3];
         let disk = SimDisk::new();
         let store = everywhere(&disk, 1, 2, 65_536, false);
         store.checkpoint(&Default::default()).unwrap();

@@ -353,7 +353,7 @@ fn forgetting_moves_costs_what_is_forgotten() {
     use drumlin::block::Address;
     use drumlin::catalog::{Effect, Path, State, TransactionRecord};
     use drumlin::table::{
-        ALIVE, GroupId, NewGroup, Rewrite, RewrittenGroup, Run, StoredSchema, Table, TableChange, TableSpec,
+        ALIVE, GroupId, NewGroup, Rewrite, RewrittenGroup, Run, StoredSchema, TableChange, TableSpec, TableState,
         VersionKind,
     };
     const TABLES: u64 = 200;
@@ -396,7 +396,7 @@ fn forgetting_moves_costs_what_is_forgotten() {
     let some: Vec<Effect> = (1..=TABLES).step_by(2).map(|table| rewrite(table, 1)).collect();
     apply(&mut state, 2, all);
     apply(&mut state, 3, some);
-    let tables = |state: &State| -> Vec<Arc<Table>> { state.tables().map(Result::unwrap).collect() };
+    let tables = |state: &State| -> Vec<Arc<TableState>> { state.tables().map(Result::unwrap).collect() };
     let mut then = tables(&state);
     for (oldest, changed, left) in
         [(Some(1), 0, TABLES), (Some(2), TABLES, TABLES / 2), (Some(2), 0, TABLES / 2), (None, TABLES / 2, 0)]

@@ -10,7 +10,7 @@ use drumlin::block::Address;
 use drumlin::storage::SimDisk;
 use drumlin::store::CheckpointOptions;
 use drumlin::table::{
-    LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, Table, TableChange, TableSpec, VersionKind, plan,
+    LeftAlone, NewGroup, PlanOptions, ROWS_MAX, StoredSchema, TableChange, TableSpec, TableState, VersionKind, plan,
 };
 use drumlin::{Store, Tables};
 use roaring::RoaringBitmap;
@@ -198,7 +198,7 @@ fn some_dead_rows_in_many_row_groups_are_cleaned() {
 }
 
 /// A table as records only: row groups, each with its number of rows and how many of the first are deleted.
-fn records(shape: &[(u32, u32)]) -> Table {
+fn records(shape: &[(u32, u32)]) -> TableState {
     let address = |n: usize, rows: u32| Address {
         block: BlockId { session: SessionId(1), number: n as u64 },
         offset: 64,
@@ -210,7 +210,7 @@ fn records(shape: &[(u32, u32)]) -> Table {
     let groups =
         shape.iter().enumerate().map(|(n, (rows, _))| NewGroup { address: address(n, *rows), rows: *rows, dead: None });
     let write = TableChange { schema: Some(schema), groups: groups.collect(), ..TableChange::new(VersionKind::Write) };
-    let table = Table::new(TableId(1), TableSpec { sort: Vec::new(), keyed: false });
+    let table = TableState::new(TableId(1), TableSpec { sort: Vec::new(), keyed: false });
     let table = table.change(&write, Seq(1), Timestamp(1)).unwrap();
     let dead = table.groups.iter().zip(shape).filter(|(_, (_, dead))| *dead > 0);
     let deletions = dead.map(|(group, (_, dead))| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::Payload;
-use drumlin::storage::{DiskFault, Moment, SimBucket, SimDisk};
+use drumlin::storage::{CrashPoint, DiskFault, SimBucket, SimDisk};
 use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store, Tables};
 
@@ -321,7 +321,7 @@ fn a_failed_sync_is_reported_to_the_next_writer() {
     assert!([ErrorKind::Closed, ErrorKind::InDoubt, ErrorKind::Unavailable].contains(&refused.kind()), "{refused}");
     disk.heal();
     drop(store);
-    let _ = Moment::Before;
+    let _ = CrashPoint::Before;
     open(&disk).unwrap();
 }
 

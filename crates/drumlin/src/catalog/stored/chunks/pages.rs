@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::section::{CHUNK_BYTES, Chunk, Pack, SPARSE_BYTES};
+use super::section::{CHUNK_BYTES, CatalogChunk, Pack, SPARSE_BYTES};
 use crate::base::{Result, Seq, TableId};
 use crate::catalog::tables::{Figures, Page, PageWriter};
 use crate::catalog::{Packed, State};
@@ -13,7 +13,7 @@ use crate::catalog::{Packed, State};
 /// A page, as the index names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct PageChunk {
-    pub chunk: Chunk<TableId>,
+    pub chunk: CatalogChunk<TableId>,
     pub figures: Figures,
 }
 

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use serde::de::DeserializeOwned;
 
-use super::section::{Chunk, damaged};
+use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
-use crate::catalog::stored::sections::Builder;
-use crate::catalog::{State, Tables};
-use crate::table::{Instants, Past, Table};
+use crate::catalog::stored::sections::TreeBuilder;
+use crate::catalog::{State, TableMap};
+use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
 
@@ -29,7 +29,13 @@ pub struct LostChunk {
 }
 
 impl LostChunk {
-    fn of<K>(what: &'static str, chunks: &[Chunk<K>], at: usize, why: String, key: impl Fn(&K) -> String) -> Self {
+    fn of<K>(
+        what: &'static str,
+        chunks: &[CatalogChunk<K>],
+        at: usize,
+        why: String,
+        key: impl Fn(&K) -> String,
+    ) -> Self {
         let from = (at > 0).then(|| key(&chunks[at].first));
         let until = chunks.get(at + 1).map(|next| key(&next.first));
         Self { what, from, until, why: damaged(&chunks[at].place, &why).message().to_owned() }
@@ -39,7 +45,7 @@ impl LostChunk {
 /// The items of the readable chunks.
 fn read_some<K, V>(
     what: &'static str,
-    chunks: &[Chunk<K>],
+    chunks: &[CatalogChunk<K>],
     bytes: &[Option<Bytes>],
     lost: &mut Vec<LostChunk>,
     key: impl Fn(&K) -> String,
@@ -74,14 +80,14 @@ impl Index {
             own
         };
         let nodes: Vec<Option<&[u8]>> = take(self.nodes.len()).iter().map(|chunk| chunk.as_deref()).collect();
-        let (tree, failures) = Builder::scattered(&nodes);
+        let (tree, failures) = TreeBuilder::scattered(&nodes);
         let unreadable = (0..nodes.len()).filter(|at| nodes[*at].is_none()).map(|at| (at, UNREADABLE.to_owned()));
         for (at, why) in unreadable.chain(failures) {
             lost.push(LostChunk::of("nodes", &self.nodes, at, why, |first| first.0.clone()));
         }
         let mut state = State::from_small_state(self.rest.clone(), tree);
         let id = |id: &TableId| id.to_string();
-        let mut tables: OrdMap<TableId, Arc<Table>> =
+        let mut tables: OrdMap<TableId, Arc<TableState>> =
             read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
         state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);
         state.snapshots = read_some("snapshots", &self.snapshots, take(self.snapshots.len()), &mut lost, String::clone);
@@ -122,7 +128,7 @@ impl Index {
                 }
             }
         }
-        state.tables = Tables::of(tables);
+        state.tables = TableMap::of(tables);
         (state, lost)
     }
 

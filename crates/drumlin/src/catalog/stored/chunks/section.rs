@@ -35,12 +35,12 @@ impl ChunkAddress {
 
 /// A piece of a section: the items from `first` up to the next chunk's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Chunk<K> {
+pub(super) struct CatalogChunk<K> {
     pub first: K,
     pub place: ChunkAddress,
 }
 
-pub(super) type Chunks<K> = Vec<Chunk<K>>;
+pub(super) type Chunks<K> = Vec<CatalogChunk<K>>;
 
 pub(super) fn damaged(place: &ChunkAddress, what: &dyn std::fmt::Display) -> Error {
     Error::corrupt(format!("{}: chunk at offset {}: {what}", names::catalog(place.object), place.offset))
@@ -55,25 +55,25 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    pub fn add<K>(&mut self, first: K, bytes: impl Into<Bytes>) -> Chunk<K> {
+    pub fn add<K>(&mut self, first: K, bytes: impl Into<Bytes>) -> CatalogChunk<K> {
         let bytes: Bytes = bytes.into();
         let checksum = checksum_at(&bytes, &self.name, self.offset);
         let place = ChunkAddress { object: self.object, offset: self.offset, bytes: bytes.len() as u64, checksum };
         self.offset += place.bytes;
         self.parts.push(bytes);
-        Chunk { first, place }
+        CatalogChunk { first, place }
     }
 }
 
 /// Cuts items into chunks.
-pub(super) struct Cutter<'a, K> {
+pub(super) struct ChunkCutter<'a, K> {
     pack: &'a mut Pack,
     done: Chunks<K>,
     first: Option<K>,
     bytes: Vec<u8>,
 }
 
-impl<K> Cutter<'_, K> {
+impl<K> ChunkCutter<'_, K> {
     /// Adds an item; `write` gets the chunk that it goes to, which is empty for the first item.
     pub fn item(&mut self, key: impl FnOnce() -> K, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         if self.bytes.len() >= CHUNK_BYTES {
@@ -95,14 +95,14 @@ impl<K> Cutter<'_, K> {
 
 /// A section's previous chunks, and which of them must be rewritten.
 pub(super) struct Section<'a, K> {
-    old: &'a [Chunk<K>],
+    old: &'a [CatalogChunk<K>],
     stale: Vec<bool>,
     /// If there are no old chunks: whether there is anything to write.
     fresh: bool,
 }
 
 impl<'a, K: Ord + Clone> Section<'a, K> {
-    pub fn new(old: &'a [Chunk<K>], emptied: &[Seq]) -> Self {
+    pub fn new(old: &'a [CatalogChunk<K>], emptied: &[Seq]) -> Self {
         let stale = old.iter().map(|chunk| emptied.contains(&chunk.place.object)).collect();
         Self { old, stale, fresh: false }
     }
@@ -120,9 +120,9 @@ impl<'a, K: Ord + Clone> Section<'a, K> {
     pub fn write(
         self,
         pack: &mut Pack,
-        items: impl Fn(Option<&K>, Option<&K>, &mut Cutter<'_, K>) -> Result<()>,
+        items: impl Fn(Option<&K>, Option<&K>, &mut ChunkCutter<'_, K>) -> Result<()>,
     ) -> Result<Chunks<K>> {
-        let mut cutter = Cutter { pack, done: Vec::new(), first: None, bytes: Vec::new() };
+        let mut cutter = ChunkCutter { pack, done: Vec::new(), first: None, bytes: Vec::new() };
         if self.fresh {
             items(None, None, &mut cutter)?;
         }

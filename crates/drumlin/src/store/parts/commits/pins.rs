@@ -10,11 +10,11 @@ use crate::catalog::State;
 /// The states held by readers of this process.
 #[derive(Default)]
 pub(in crate::store) struct Pins {
-    held: Mutex<Held>,
+    held: Mutex<PinnedStates>,
 }
 
 #[derive(Default)]
-struct Held {
+struct PinnedStates {
     /// How many readers hold a state; ascending. Usually there are few, and most readers hold the last.
     states: Vec<(Seq, u64)>,
     /// What to do when no state is held any more.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use super::proposal::Proposal;
-use crate::base::waiting::{Exclusive, Held};
+use crate::base::waiting::{Exclusive, ExclusiveGuard};
 use crate::base::{Error, Result, waiting};
 use crate::catalog::State;
 
@@ -19,12 +19,12 @@ enum SlotState {
     Answered(Answer),
 }
 
-struct Slot {
+struct AnswerSlot {
     state: Mutex<SlotState>,
     changed: Condvar,
 }
 
-impl Slot {
+impl AnswerSlot {
     fn set(&self, state: SlotState) {
         *self.state.lock() = state;
         self.changed.notify_one();
@@ -44,7 +44,7 @@ impl Slot {
 /// A proposal in the queue.
 pub(in crate::store) struct Waiting {
     pub proposal: Proposal,
-    slot: Arc<Slot>,
+    slot: Arc<AnswerSlot>,
 }
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Default for Committer {
 
 impl Committer {
     /// Waits for the turn.
-    pub fn turn(&self) -> Result<Held<'_, ()>> {
+    pub fn turn(&self) -> Result<ExclusiveGuard<'_, ()>> {
         self.turn.lock()
     }
 
@@ -78,7 +78,7 @@ impl Committer {
     /// A call that is to stop takes its proposal back if nobody has begun with it; otherwise it leaves without an answer.
     pub fn enter(&self, proposal: Proposal, lead: impl FnOnce()) -> Answer {
         self.turn.check()?;
-        let slot = Arc::new(Slot { state: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
+        let slot = Arc::new(AnswerSlot { state: Mutex::new(SlotState::Waiting), changed: Condvar::new() });
         let waits = {
             let mut queue = self.queue.lock();
             queue.waiting.push(Waiting { proposal, slot: slot.clone() });
@@ -100,7 +100,7 @@ impl Committer {
     }
 
     /// The proposal of a call that is to stop is taken back: `None`. If that is too late, its answer.
-    fn leave(&self, slot: &Arc<Slot>) -> Option<Answer> {
+    fn leave(&self, slot: &Arc<AnswerSlot>) -> Option<Answer> {
         let mut queue = self.queue.lock();
         let mut state = slot.state.lock();
         if let SlotState::Answered(_) = &*state
@@ -158,7 +158,7 @@ impl Drop for Leader<'_> {
 }
 
 /// The slots of a batch, which get an answer whatever happens to the thread that commits them.
-struct Carried(Vec<Arc<Slot>>);
+struct Carried(Vec<Arc<AnswerSlot>>);
 
 impl Drop for Carried {
     fn drop(&mut self) {

@@ -15,12 +15,12 @@ use crate::base::{Error, Result};
 /// The state of syncing by time.
 pub(in crate::store) struct Syncer {
     interval: Duration,
-    state: Mutex<Work>,
+    state: Mutex<SyncState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Work {
+struct SyncState {
     /// Whether something was written since the last sync.
     dirty: bool,
     stop: bool,

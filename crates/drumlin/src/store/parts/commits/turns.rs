@@ -25,7 +25,7 @@ use super::proposal::{Proposal, Work, admit, too_large};
 use super::queue::{Answer, Committer, Waiting};
 use super::syncer::Syncer;
 use crate::base::planted::{Bug, planted};
-use crate::base::waiting::Held;
+use crate::base::waiting::ExclusiveGuard;
 use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
 use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
@@ -34,7 +34,7 @@ use crate::store::Sync;
 use crate::store::parts::recover;
 use crate::store::parts::session::Session;
 use crate::store::parts::setting::Setting;
-use crate::store::parts::times::Times;
+use crate::store::parts::times::CommitClock;
 
 /// A commit with this many effects on nodes is worth a second thread.
 const LARGE: usize = 2000;
@@ -52,7 +52,7 @@ pub(in crate::store) struct Commits {
     syncer: Option<Syncer>,
     feeds: Arc<Feeds>,
     session: Session,
-    times: Times,
+    times: CommitClock,
     /// Called after each turn that has committed, in the turn.
     committed: Box<dyn Fn() + Send + std::marker::Sync>,
 }
@@ -69,7 +69,7 @@ impl Commits {
             Sync::Interval(interval) if !setting.is_read_only() => Some(Syncer::new(interval)),
             _ => None,
         };
-        let times = Times::new(setting.clone(), state.time);
+        let times = CommitClock::new(setting.clone(), state.time);
         let newest = Newest::new(state, setting.storage().clone());
         let (queue, feeds, session) = (Committer::default(), Arc::default(), Session::default());
         Self { setting, log, newest, queue, syncer, feeds, session, times, committed }
@@ -102,12 +102,12 @@ impl Commits {
         &self.session
     }
 
-    pub fn times(&self) -> &Times {
+    pub fn times(&self) -> &CommitClock {
         &self.times
     }
 
     /// Waits for the turn, in which nothing else changes the newest state.
-    pub fn turn(&self) -> Result<Held<'_, ()>> {
+    pub fn turn(&self) -> Result<ExclusiveGuard<'_, ()>> {
         self.queue.turn()
     }
 
