@@ -36,19 +36,31 @@ fn main() {
     };
     row("inserted in order", KEYS, &|| drop(black_box(built(&keys))), &|| {
         let mut map = Imbl::new();
-        keys.iter().for_each(|key| drop(map.insert(*key, 1)));
+        keys.iter().for_each(|key| {
+            map.insert(*key, 1);
+        });
         black_box(map);
     });
     row("inserted in any order", KEYS, &|| drop(black_box(built(&shuffled))), &|| {
         let mut map = Imbl::new();
-        shuffled.iter().for_each(|key| drop(map.insert(*key, 1)));
+        shuffled.iter().for_each(|key| {
+            map.insert(*key, 1);
+        });
         black_box(map);
     });
     row(
         "looked up",
         KEYS,
-        &|| shuffled.iter().for_each(|key| drop(black_box(own.find(|other| other.cmp(key))))),
-        &|| shuffled.iter().for_each(|key| drop(black_box(imbl.get(key)))),
+        &|| {
+            shuffled.iter().for_each(|key| {
+                black_box(own.find(|other| other.cmp(key)));
+            })
+        },
+        &|| {
+            shuffled.iter().for_each(|key| {
+                black_box(imbl.get(key));
+            })
+        },
     );
     row("inserted into a copy of its own", CHANGED, &|| own_changed(&own, &shuffled), &|| {
         for key in &shuffled[..CHANGED] {
@@ -57,12 +69,21 @@ fn main() {
             black_box(copy);
         }
     });
-    row("all read in order", KEYS, &|| drop(black_box(own.iter().map(|(_, n)| *n).sum::<u64>())), &|| {
-        black_box(imbl.iter().map(|(_, n)| *n).sum::<u64>());
-    });
+    row(
+        "all read in order",
+        KEYS,
+        &|| {
+            black_box(own.iter().map(|(_, n)| *n).sum::<u64>());
+        },
+        &|| {
+            black_box(imbl.iter().map(|(_, n)| *n).sum::<u64>());
+        },
+    );
     row("all removed in any order", KEYS, &|| own_emptied(own.clone(), &shuffled), &|| {
         let mut map = imbl.clone();
-        shuffled.iter().for_each(|key| drop(map.remove(key)));
+        shuffled.iter().for_each(|key| {
+            map.remove(key);
+        });
     });
     let (mut changed_own, mut changed_imbl) = (own.clone(), imbl.clone());
     for key in &shuffled[..CHANGED] {
@@ -83,7 +104,9 @@ fn main() {
 
 fn built(keys: &[Name]) -> Own {
     let mut map = Own::default();
-    keys.iter().for_each(|key| drop(map.insert(*key, 1)));
+    keys.iter().for_each(|key| {
+        map.insert(*key, 1);
+    });
     map
 }
 
@@ -96,7 +119,9 @@ fn own_changed(map: &Own, keys: &[Name]) {
 }
 
 fn own_emptied(mut map: Own, keys: &[Name]) {
-    keys.iter().for_each(|key| drop(map.remove(|other| other.cmp(key))));
+    keys.iter().for_each(|key| {
+        map.remove(|other| other.cmp(key));
+    });
 }
 
 /// The median time of a round, for each of `keys`.

@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 64;
 /// # Errors
 /// `InvalidArgument` if it names none.
 pub fn parse_type(text: &str) -> Result<DataType> {
-    let mut reader = Reader { rest: text.trim() };
+    let mut reader = TypeText { rest: text.trim() };
     let read = reader.data_type(0).filter(|_| reader.rest.is_empty());
     // Arrow's own reader descends as deep as the text says.
     let by_arrow = || (text.matches('(').count() <= DEPTH_MAX).then(|| text.trim().parse().ok())?;
@@ -31,11 +31,11 @@ pub fn parse_type(text: &str) -> Result<DataType> {
 }
 
 /// What is left of the text.
-struct Reader<'a> {
+struct TypeText<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TypeText<'a> {
     fn skip(&mut self) {
         self.rest = self.rest.trim_start();
     }

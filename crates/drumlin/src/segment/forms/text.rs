@@ -44,8 +44,10 @@ const DICTIONARY_ROWS_MIN: usize = 64;
 /// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond for any number of bytes.
 const COMPRESSED_MIN: usize = 512;
 
-/// A dictionary of ours has at least this many rows per value, and at most 2^16 values.
+/// A dictionary of ours has at least this many rows per value.
 const ROWS_A_VALUE_MIN: usize = 8;
+/// The maximum number of its values: keys have at most 16 bits.
+const DICTIONARY_MAX: usize = 1 << 16;
 
 /// With this many, it is taken without a look at what else there is.
 const ROWS_A_VALUE_ENOUGH: usize = 16;
@@ -246,7 +248,7 @@ fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
 
 /// The distinct values in ascending order, and for each row the place of its value; `None` if there are many.
 fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<usize>, BinaryArray)> {
-    let count_max = (values.len() / ROWS_A_VALUE_MIN).min(1 << 16);
+    let count_max = (values.len() / ROWS_A_VALUE_MIN).min(DICTIONARY_MAX);
     let mut builder = BinaryDictionaryBuilder::<UInt32Type>::new();
     let mut keys = Vec::with_capacity(values.len());
     let mut last: Option<(&[u8], u32)> = None;
@@ -313,7 +315,7 @@ pub(in crate::segment) fn read(
         }
         FormTag::Vortex => read_compressed(input, nullable, rows, data_type, form),
         FormTag::Dictionary => {
-            let count = dictionary::read_count(input)?;
+            let count = read_count(input)?;
             let (key, ptype) = key_type(count);
             if count == 0 {
                 return only_nulls(input, rows, &plain, data_type, read_column);
@@ -343,6 +345,17 @@ pub(in crate::segment) fn only_nulls(
     match keys.nulls.map_or(0, |nulls| nulls.null_count()) == rows {
         true => Ok(new_null_array(data_type, rows)),
         false => Err(Error::corrupt(format!("a dictionary has no values, but some of the {rows} rows are not null"))),
+    }
+}
+
+/// Reads how many strings a dictionary has; the tag was read.
+pub(in crate::segment) fn read_count(input: &mut Reader) -> Result<usize> {
+    match dictionary::read_count(input)? {
+        // What is made for each of them is not claimed.
+        count if count > DICTIONARY_MAX => Err(Error::corrupt(format!(
+            "a dictionary claims to have {count} strings; its keys tell {DICTIONARY_MAX} from each other"
+        ))),
+        count => Ok(count),
     }
 }
 

@@ -53,6 +53,21 @@ fn few_bytes_do_not_ask_for_much_memory() {
     out.varint(1 << 30);
     out.raw(&[FormTag::Null as u8, FormTag::Null as u8]);
     refused(out.finish(), 1, &DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Int64)));
+    // Strings as a dictionary of more, all empty, than its keys can tell from each other.
+    for (count, sound) in [(1 << 16, true), ((1 << 16) + 1, false), (1 << 20, false)] {
+        let mut out = Writer::default();
+        out.u8(FormTag::Dictionary as u8);
+        out.varint(count);
+        let codes = crate::segment::forms::words::Words::new::<u16>(vortex_array::dtype::PType::U16, vec![0; 9], None);
+        codes.write(&mut out);
+        out.raw(&encode(&(Arc::new(StringArray::from(vec![""; count as usize])) as ArrayRef)).unwrap().bytes);
+        let bytes = out.finish();
+        assert!(bytes.len() < 1000, "{}", bytes.len());
+        for form in [Form::Native, Form::Exact] {
+            assert_eq!(decode(aligned(&bytes), 9, &DataType::Utf8, form).is_ok(), sound, "{count}");
+        }
+        assert_eq!(decode_rows(aligned(&bytes), 9, &DataType::Utf8, &[0, 8]).is_ok(), sound, "{count}");
+    }
 }
 
 #[test]
