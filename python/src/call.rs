@@ -1,7 +1,7 @@
 //! Calls into the core without the interpreter lock.
 //!
 //! The calling thread is the only one that can see signals, and looks at them about every 50 ms, wherever the call waits. A quick
-//! call runs on that thread (`drumlin::base::waiting`); a long one on a separate thread, while the calling one waits for it and
+//! call runs on that thread (`drumlin::embedding::waiting`); a long one on a separate thread, while the calling one waits for it and
 //! also runs what only it should run: code of the caller's that may wait by itself, for input say ([`on_caller`]). Neither waits
 //! for the other while holding the interpreter lock, so input that needs the lock can be read from any thread.
 //!
@@ -18,8 +18,11 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use drumlin::base::waiting::{Context, watched, with_stop};
-use drumlin::base::{Cancel, Progress, Task, caught};
+use drumlin::embedding::{
+    caught,
+    waiting::{Context, watched, with_stop},
+};
+use drumlin::{Cancel, Progress, Task};
 use drumlin::{Error, ErrorKind, Result};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;

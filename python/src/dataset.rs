@@ -1,9 +1,7 @@
 //! A data set: a table, or all tables that a pattern matches, and expressions of pyarrow over it.
 
 use arrow::ipc::root_as_footer;
-use drumlin::base::Cancel;
-use drumlin::filter::Filter;
-use drumlin::table::ScanOptions;
+use drumlin::{Cancel, Filter, ScanOptions};
 use drumlin::{Error, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;

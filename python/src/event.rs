@@ -3,10 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use drumlin::Error;
-use drumlin::base::{Seq, Timestamp};
-use drumlin::catalog::{self, Action, NodeEvent, TableAction, TableEvent};
-use drumlin::store::{self, TriggerCall, TriggerEvent};
+use drumlin::{Action, Error, NodeEvent, Seq, TableAction, TableEvent, Timestamp, TriggerCall, TriggerEvent};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -159,7 +156,7 @@ impl Event {
 
 /// One commit of a change feed.
 #[pyclass(frozen, module = "drumlin")]
-pub struct Commit(store::Commit);
+pub struct Commit(drumlin::Commit);
 
 #[pymethods]
 impl Commit {
@@ -188,8 +185,8 @@ impl Commit {
         let (seq, time) = (self.0.seq(), self.0.time());
         let event = |event| {
             let happened = match event {
-                catalog::Event::Node(event) => Happened::Node(event),
-                catalog::Event::Table(event) => Happened::Table(event),
+                drumlin::Event::Node(event) => Happened::Node(event),
+                drumlin::Event::Table(event) => Happened::Table(event),
             };
             Event { happened, seq, time, trigger: None }
         };
@@ -226,12 +223,12 @@ impl Span {
 #[pyclass(frozen, module = "drumlin")]
 pub struct ChangeFeed {
     /// Taken out while it waits. Dropped before the store.
-    feed: Mutex<Option<store::ChangeFeed>>,
+    feed: Mutex<Option<drumlin::ChangeFeed>>,
     store: Py<Store>,
 }
 
 impl ChangeFeed {
-    pub fn new(feed: store::ChangeFeed, store: Py<Store>) -> Self {
+    pub fn new(feed: drumlin::ChangeFeed, store: Py<Store>) -> Self {
         Self { feed: Mutex::new(Some(feed)), store }
     }
 }

@@ -14,7 +14,7 @@ use arrow::datatypes::{Field, SchemaRef};
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::Result;
-use drumlin::table::{checked_array, checked_rows};
+use drumlin::arrays::{checked_array, checked_rows};
 use drumlin_c_data::{Stream, field, schema_of};
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;

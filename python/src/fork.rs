@@ -1,5 +1,5 @@
 //! What happens in a forked process, before anything else runs in it: it gives up its share of its parent's locks
-//! (`drumlin::storage::leave_to_parent`), so that they end with the parent.
+//! (`drumlin::embedding::leave_to_parent`), so that they end with the parent.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ pub fn prepare() {
 extern "C" fn in_child() {
     // SAFETY: as above; the descriptors are open, and their owners in this process do not use them.
     let nothing = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-    drumlin::storage::leave_to_parent(|descriptor: RawFd| {
+    drumlin::embedding::leave_to_parent(|descriptor: RawFd| {
         // Where no more files can be opened, one of the standard streams has to serve.
         let stands_in = [nothing, libc::STDERR_FILENO, libc::STDOUT_FILENO, libc::STDIN_FILENO];
         // SAFETY: as above.

@@ -1,9 +1,6 @@
 //! Rows from Python: anything that exports an Arrow stream or array, or a reading of a store.
 
-use drumlin::Result;
-use drumlin::base::Cancel;
-use drumlin::store::{Frame, VersionInfo};
-use drumlin::table::Scan;
+use drumlin::{Cancel, Frame, Result, Scan, VersionInfo};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 

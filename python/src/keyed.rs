@@ -10,10 +10,9 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow::ffi::FFI_ArrowArray;
 use arrow::util::display::array_value_to_string;
-use drumlin::base::{Cancel, Task, TypeName, caught};
-use drumlin::segment::join;
-use drumlin::store::{Frame, LookupOptions, TableView, WriteOptions};
-use drumlin::table::forgotten;
+use drumlin::arrays::{forgotten, join};
+use drumlin::embedding::caught;
+use drumlin::{Cancel, Frame, LookupOptions, TableView, Task, TypeName, WriteOptions};
 use drumlin::{Error, Result, SchemaMode};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -403,7 +402,7 @@ pub fn look_up(
     py: Python<'_>,
     given: Given,
     options: LookupOptions,
-    call: impl FnOnce(&RecordBatch, &LookupOptions) -> Result<drumlin::table::Lookup> + Send,
+    call: impl FnOnce(&RecordBatch, &LookupOptions) -> Result<drumlin::Lookup> + Send,
 ) -> PyResult<Lookup> {
     let cancel = options.cancel.clone();
     let few = given.is_few();
@@ -412,8 +411,7 @@ pub fn look_up(
         let found = call(&keys, &options)?;
         Ok((keys, found))
     };
-    let (keys, drumlin::table::Lookup { rows, found }) =
-        if few { detached(py, ask)? } else { long(py, &[cancel], ask)? };
+    let (keys, drumlin::Lookup { rows, found }) = if few { detached(py, ask)? } else { long(py, &[cancel], ask)? };
     Ok(Lookup { keys, rows, found })
 }
 

@@ -121,7 +121,7 @@ mod _drumlin {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<SalvageReport> {
         let options = options::open(options::ModeName::create(), settings)?;
-        let salvage = |task: drumlin::base::Task| drumlin::salvage(uri, new, options, &task);
+        let salvage = |task: drumlin::Task| drumlin::salvage(uri, new, options, &task);
         Ok(call::with_progress(py, progress, salvage)?.into())
     }
 

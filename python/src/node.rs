@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drumlin::catalog::{self, Cause, NodeInfo};
 use drumlin::store;
+use drumlin::{Cause, NodeInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -151,12 +151,12 @@ impl ListEntry {
 pub struct Change {
     before: Option<NodeInfo>,
     after: Option<NodeInfo>,
-    indirect: Option<Arc<catalog::Changes>>,
+    indirect: Option<Arc<drumlin::Changes>>,
 }
 
-impl From<catalog::Change> for Change {
-    fn from(change: catalog::Change) -> Self {
-        let catalog::Change { before, after, indirect } = change;
+impl From<drumlin::Change> for Change {
+    fn from(change: drumlin::Change) -> Self {
+        let drumlin::Change { before, after, indirect } = change;
         Self { before, after, indirect: indirect.map(Arc::from) }
     }
 }
@@ -188,10 +188,10 @@ impl Change {
 
 /// The effects of an operation on many nodes, in the order in which it made them: a `NodeChange` for each.
 #[pyclass(frozen, module = "drumlin")]
-pub struct Changes(Arc<catalog::Changes>);
+pub struct Changes(Arc<drumlin::Changes>);
 
-impl From<catalog::Changes> for Changes {
-    fn from(changes: catalog::Changes) -> Self {
+impl From<drumlin::Changes> for Changes {
+    fn from(changes: drumlin::Changes) -> Self {
         Self(Arc::new(changes))
     }
 }
@@ -203,7 +203,7 @@ impl Changes {
     }
 
     fn __iter__(&self, py: Python<'_>) -> NodeChanges {
-        let changes: Vec<catalog::NodeChange> = py.detach(|| self.0.iter().collect());
+        let changes: Vec<drumlin::NodeChange> = py.detach(|| self.0.iter().collect());
         NodeChanges(Mutex::new(changes.into_iter()))
     }
 
@@ -220,7 +220,7 @@ impl Changes {
 
 /// An iterator over changes.
 #[pyclass(frozen, module = "drumlin._drumlin")]
-pub struct NodeChanges(Mutex<std::vec::IntoIter<catalog::NodeChange>>);
+pub struct NodeChanges(Mutex<std::vec::IntoIter<drumlin::NodeChange>>);
 
 #[pymethods]
 impl NodeChanges {
@@ -236,7 +236,7 @@ impl NodeChanges {
 /// The effect of an operation on one of many nodes.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
-pub struct NodeChange(catalog::NodeChange);
+pub struct NodeChange(drumlin::NodeChange);
 
 /// The word for why a node was changed.
 pub fn cause_name(cause: Cause) -> &'static str {
@@ -311,7 +311,7 @@ pub fn nodes_by_path(py: Python<'_>, nodes: Vec<(String, NodeInfo)>) -> PyResult
 }
 
 /// Payloads by path.
-pub fn payloads_by_path(py: Python<'_>, payloads: Vec<(String, catalog::Payload)>) -> PyResult<Bound<'_, PyDict>> {
+pub fn payloads_by_path(py: Python<'_>, payloads: Vec<(String, drumlin::Payload)>) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     for (path, payload) in payloads {
         dict.set_item(path, from_payload(py, &payload)?)?;

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use drumlin::base::{Timestamp, Version};
-use drumlin::catalog::Retention;
-use drumlin::filter::Filter;
-use drumlin::store::{AsOf, BucketOptions, LookupOptions, Missing, Mode, Options, Sync};
-use drumlin::table::{PlanOptions, ScanOptions};
+use drumlin::{
+    AsOf, BucketOptions, Filter, LookupOptions, Missing, Mode, Options, PlanOptions, Retention, ScanOptions, Sync,
+    Timestamp, Version,
+};
 use drumlin::{Compression, SchemaMode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

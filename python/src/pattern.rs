@@ -1,7 +1,6 @@
 //! Patterns and conditions as passed from Python: text, or objects of `drumlin.tree`, which are passed as JSON once.
 
-use drumlin::Error;
-use drumlin::catalog::{self, Part, PutMode, PutOptions};
+use drumlin::{Error, Part, PutMode, PutOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -12,7 +11,7 @@ use crate::value::a_type;
 
 /// A parsed pattern.
 #[pyclass(frozen, module = "drumlin._drumlin")]
-pub struct Pattern(catalog::Pattern);
+pub struct Pattern(drumlin::Pattern);
 
 #[pymethods]
 impl Pattern {
@@ -20,20 +19,20 @@ impl Pattern {
     #[new]
     fn new(parts: &str) -> PyResult<Self> {
         let parts: Vec<Part> = serde_json::from_str(parts).and_then(serde_json::from_value).map_err(unreadable)?;
-        Ok(Self(catalog::Pattern::from_parts(parts).map_err(raise)?))
+        Ok(Self(drumlin::Pattern::from_parts(parts).map_err(raise)?))
     }
 }
 
 /// A parsed condition.
 #[pyclass(frozen, module = "drumlin._drumlin")]
-pub struct Condition(catalog::Condition);
+pub struct Condition(drumlin::Condition);
 
 #[pymethods]
 impl Condition {
     /// Takes the JSON of a condition.
     #[new]
     fn new(condition: &str) -> PyResult<Self> {
-        let condition: catalog::Condition =
+        let condition: drumlin::Condition =
             serde_json::from_str(condition).and_then(serde_json::from_value).map_err(unreadable)?;
         condition.check().map_err(raise)?;
         Ok(Self(condition))
@@ -54,21 +53,21 @@ fn parsed<'py, T: pyo3::PyTypeCheck>(object: &Borrowed<'_, 'py, PyAny>, expected
 }
 
 /// A pattern: a str, or a `P`.
-pub struct PatternLike(pub catalog::Pattern);
+pub struct PatternLike(pub drumlin::Pattern);
 
 impl<'py> FromPyObject<'_, 'py> for PatternLike {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = object.cast::<PyString>() {
-            return Ok(Self(catalog::Pattern::new(text.to_str()?).map_err(raise)?));
+            return Ok(Self(drumlin::Pattern::new(text.to_str()?).map_err(raise)?));
         }
         Ok(Self(parsed::<Pattern>(&object, "a pattern (a str or a drumlin.P)")?.get().0.clone()))
     }
 }
 
 /// A condition of `drumlin.tree`.
-pub struct ConditionLike(pub catalog::Condition);
+pub struct ConditionLike(pub drumlin::Condition);
 
 impl<'py> FromPyObject<'_, 'py> for ConditionLike {
     type Error = PyErr;
@@ -79,7 +78,7 @@ impl<'py> FromPyObject<'_, 'py> for ConditionLike {
 }
 
 /// Conditions by path: a dict, or pairs.
-pub struct KeepWhile(Vec<(String, catalog::Condition)>);
+pub struct KeepWhile(Vec<(String, drumlin::Condition)>);
 
 impl<'py> FromPyObject<'_, 'py> for KeepWhile {
     type Error = PyErr;

@@ -1,7 +1,7 @@
 //! Payloads: converts Python values to what a node carries, and back, without text in between.
 
-use drumlin::Error;
-use drumlin::catalog::{Content, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
+use drumlin::payload::{PAYLOAD_DEPTH_MAX, PayloadWriter, Value};
+use drumlin::{Content, Error, Payload};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;

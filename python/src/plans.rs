@@ -25,8 +25,8 @@ record! {
     }
 }
 
-impl From<drumlin::block::RepackPlan> for RepackPlan {
-    fn from(plan: drumlin::block::RepackPlan) -> Self {
+impl From<drumlin::RepackPlan> for RepackPlan {
+    fn from(plan: drumlin::RepackPlan) -> Self {
         Self {
             text: plan.to_string(),
             blocks_before: plan.blocks_before,

@@ -3,8 +3,8 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-use drumlin::catalog::{self, Payload, ProjectionFn};
 use drumlin::store;
+use drumlin::{Payload, ProjectionFn};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 
@@ -57,7 +57,7 @@ fn entry_of(function: &Bound<'_, PyAny>, path: &str, payload: &Payload) -> PyRes
 /// One entry of a projection.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
-pub struct ProjectionEntry(catalog::ProjectionEntry);
+pub struct ProjectionEntry(drumlin::ProjectionEntry);
 
 #[pymethods]
 impl ProjectionEntry {

@@ -6,8 +6,7 @@ use arrow::datatypes::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use drumlin::Error;
-use drumlin::base::TypeName;
+use drumlin::{Error, TypeName};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use pyo3::{IntoPyObjectExt, intern};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use drumlin::base::Timestamp;
+use drumlin::Timestamp;
 use drumlin::{base, store};
 use pyo3::prelude::*;
 

@@ -3,12 +3,13 @@
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
-use drumlin::base::caught;
+use drumlin::embedding::caught;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
 use crate::errors::raise;
 use crate::foreign::GivenSchema;
+use drumlin::TypeName;
 
 /// The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
 /// `__arrow_c_schema__` accept it.
@@ -44,7 +45,7 @@ impl Schema {
     /// The Arrow types of the columns, as text, in order.
     #[getter]
     fn types(&self) -> Vec<String> {
-        self.0.fields().iter().map(|field| field.data_type().to_string()).collect()
+        self.0.fields().iter().map(|field| TypeName(field.data_type()).to_string()).collect()
     }
 
     /// The schema's metadata.
@@ -68,7 +69,7 @@ impl Schema {
     fn __repr__(&self) -> String {
         let column = |field: &arrow::datatypes::FieldRef| {
             let nulls = if field.is_nullable() { "" } else { " not null" };
-            format!("{}: {}{nulls}", field.name(), field.data_type())
+            format!("{}: {}{nulls}", field.name(), TypeName(field.data_type()))
         };
         format!("Schema({})", self.0.fields().iter().map(column).collect::<Vec<_>>().join(", "))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drumlin::base::Task;
+use drumlin::Task;
 use drumlin::{Aborted, StageMode, StageOptions, StagedCommit, Version};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -6,7 +6,7 @@ use arrow::datatypes::Field;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drumlin::base::Task;
+use drumlin::Task;
 use drumlin::{
     Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
     Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched,

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin::Error;
-use drumlin::catalog::{Action, Pattern, TriggerFilter};
-use drumlin::store::TriggerFn;
+use drumlin::{Action, Error, Pattern, TriggerFilter, TriggerFn};
 use pyo3::prelude::*;
 
 use crate::callbacks::Callback;

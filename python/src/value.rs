@@ -13,8 +13,8 @@ use arrow::datatypes::{
     DataType, FieldRef, Fields, Float16Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNano,
     IntervalUnit, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type, i256,
 };
-use drumlin::Error;
-use drumlin::base::{TypeName, clip};
+use drumlin::embedding::clip;
+use drumlin::{Error, TypeName};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};

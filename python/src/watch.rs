@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use drumlin::base::Progress;
+use drumlin::Progress;
 use pyo3::prelude::*;
 
 /// How long a call takes before it gets a bar.

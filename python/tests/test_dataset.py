@@ -222,7 +222,7 @@ def test_select_where_limit(prices: drumlin.Store) -> None:
     assert ds.limit(3).to_polars().height == 3
     assert ds.limit(3).limit(5).count_rows() == 3
     assert [batch.num_rows for batch in ds] == [2, 2]
-    assert repr(ds) == "Dataset('prices/us/*', 2 tables, symbol: Utf8)"
+    assert repr(ds) == "Dataset('prices/us/*', 2 tables, symbol: string)"
     assert pa.table(ds).num_rows == pl.DataFrame(ds).height == len(ds.to_pandas()) == 4
     assert duckdb.sql("select count(*) from ds").fetchall() == [(4,)]
     limited = prices.scan("prices/us/*", limit=4)

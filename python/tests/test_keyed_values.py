@@ -365,7 +365,7 @@ def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
     assert pl.DataFrame(answer.rows).to_dict(as_series=False) == expected
     assert [batch.num_rows for batch in answer.rows] == [3]
     assert answer.rows.schema.names == ["name", "id"]
-    assert repr(answer.rows) == "Result('people', name: Utf8, id: Int32)"
+    assert repr(answer.rows) == "Result('people', name: string, id: int32)"
     found = answer.found
     assert repr(found) == "Mask(2 of 3 true)"
     assert (found.to_pylist(), list(found), len(found), found.count()) == ([True, False, True], [*found], 3, 2)

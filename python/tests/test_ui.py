@@ -132,7 +132,7 @@ def test_rows_are_filtered_and_sorted(visit: Visit, shown: drumlin.Store) -> Non
 
 def test_the_schema_tells_columns_and_order(visit: Visit) -> None:
     visit.table(TABLE, "schema")
-    row = visit.page.get_by_role("row", name=re.compile("Int64"))
+    row = visit.page.get_by_role("row", name=re.compile("int64"))
     assert "sort 1" in row.inner_text()
 
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::ffi::FFI_ArrowSchema;
-use drumlin::base::caught;
-use drumlin::segment::changed;
+use drumlin::arrays::changed;
+use drumlin::embedding::caught;
 use drumlin::{Error, Result};
 
 use crate::malformed;

@@ -15,8 +15,8 @@ use arrow::buffer::Buffer;
 use arrow::datatypes::*;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use drumlin::store::{Frame, Options, TableOptions, WriteOptions};
-use drumlin::table::checked_array;
+use drumlin::{Frame, Options, TableOptions, WriteOptions};
+use drumlin::arrays::checked_array;
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 use fastrand::Rng;
 

@@ -1,8 +1,6 @@
 //! `--as-of`: which version to read.
 
-use drumlin::Store;
-use drumlin::base::Version;
-use drumlin::store::AsOf;
+use drumlin::{AsOf, Store, Version};
 
 use crate::failure::Failure;
 use crate::figures;

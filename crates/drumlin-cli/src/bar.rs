@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use drumlin::base::{Cancel, Progress, Task};
+use drumlin::{Cancel, Progress, Task};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::figures;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use arrow::array::timezone::Tz;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
 use arrow::temporal_conversions::timestamp_us_to_datetime;
-use drumlin::base::Timestamp;
+use drumlin::Timestamp;
 use indicatif::{DecimalBytes, HumanCount};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
-use drumlin::base::Cancel;
+use drumlin::Cancel;
 
 static CANCEL: OnceLock<Cancel> = OnceLock::new();
 static LISTENING: OnceLock<()> = OnceLock::new();

@@ -34,7 +34,7 @@ use std::sync::Mutex;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use drumlin::base::waiting;
+use drumlin::embedding::waiting;
 
 use failure::Failure;
 use output::{Output, say};

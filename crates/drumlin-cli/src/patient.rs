@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use drumlin::base::{OsThreads, Threads, waiting};
+use drumlin::embedding::{OsThreads, Threads, waiting};
 
 const BUFFER_BYTES: usize = 1 << 16;
 /// Buffers that are read ahead.

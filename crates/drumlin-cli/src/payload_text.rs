@@ -1,6 +1,6 @@
 //! Payloads of nodes as text.
 
-use drumlin::catalog::{Content, Payload};
+use drumlin::{Content, Payload};
 use serde_json::Value;
 
 use crate::figures;

@@ -4,9 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use clap::Args;
-use drumlin::Store;
-use drumlin::base::Task;
-use drumlin::store::{BucketOptions, Diagnosis, Mode, Options, SalvageReport};
+use drumlin::{BucketOptions, Diagnosis, Mode, Options, SalvageReport, Store, Task};
 
 use crate::failure::Failure;
 

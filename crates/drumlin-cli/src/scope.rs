@@ -1,6 +1,6 @@
 //! The nodes that an argument selects: a plain path selects itself and all below it, a pattern what it matches.
 
-use drumlin::catalog::Pattern;
+use drumlin::Pattern;
 use drumlin::{Store, Tables};
 
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use arrow::csv::{Writer as CsvWriter, WriterBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::ipc::writer::FileWriter;
 use clap::ValueEnum;
-use drumlin::segment::{changed, holds};
+use drumlin::arrays::{changed, holds};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression as Codec, ZstdLevel};
 use parquet::file::properties::WriterProperties;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drumlin::base::{Cancel, caught};
+use drumlin::Cancel;
+use drumlin::embedding::caught;
 use drumlin::{Result, Store};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;

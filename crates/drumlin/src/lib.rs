@@ -61,19 +61,40 @@ mod table;
 
 pub use aggregate::{Aggregate, Every, Function, GroupBy, Length};
 pub use arrow;
-pub use base::{Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, Version, Warn, WarningKind};
+pub use base::{
+    Cancel, Error, ErrorKind, Progress, Result, Seq, TableId, Task, Timestamp, TypeName, Version, Warn, WarningKind,
+    parse_type,
+};
 pub use block::{CacheStat, RepackPlan};
 pub use catalog::{
-    Cause, Change, Changes, Compare, Condition, Content, CopyReport, Event, Existing, Field, NodeChange, NodeEvent,
-    NodeInfo, Path, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions, Retention,
-    TableAction, TableEvent, TriggerFilter, check_path,
+    Action, Cause, Change, Changes, Compare, Condition, Content, CopyReport, Event, Existing, Field, NodeChange,
+    NodeEvent, NodeInfo, Part, Path, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions,
+    Retention, TableAction, TableEvent, TriggerFilter, check_path,
 };
-pub use filter::{Expression, Filter};
+pub use filter::{BoundExpression, Expression, Filter};
 pub use log::LogOptions;
 pub use segment::{Compression, Stat};
 pub use store::*;
 pub use table::{
     Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, LeftAlone, Lookup, Merge, NewColumn, Note, Plan,
-    PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode, Turnover, VersionKind, WhenMatched,
+    PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode, Turnover, VersionKind, View, WhenMatched,
     WhenNotMatched, Window,
 };
+
+/// Arrow arrays at the borders of a program: whether what another library made is sound, and what type a column is wanted in.
+pub mod arrays {
+    pub use crate::segment::{changed, children, holds, join};
+    pub use crate::table::{checked_array, checked_rows, conform, find_column, forgotten};
+}
+
+/// Payloads of nodes, value by value, without a JSON document in between.
+pub mod payload {
+    pub use crate::catalog::{PAYLOAD_DEPTH_MAX, PayloadWriter, Value};
+}
+
+/// What a program needs that puts a store behind another interface, such as a language, a command or a server: threads, waits that can be
+/// stopped, panics as errors, forks, randomness and time.
+pub mod embedding {
+    pub use crate::base::{Clock, Entropy, OsEntropy, OsThreads, SystemClock, Threads, caught, clip, waiting};
+    pub use crate::storage::leave_to_parent;
+}

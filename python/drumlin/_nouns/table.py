@@ -452,7 +452,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         >>> _ = store.write("numbers", pyarrow.table({"n": pyarrow.array([1, 2], pyarrow.int8())}))
         >>> _ = store.table("numbers").widen({"n": pyarrow.int64()})
         >>> store.table("numbers").schema()
-        Schema(n: Int64)
+        Schema(n: int64)
         """
         return cast(_V, self._core.widen(to_schema(types, "types"), note(metadata)))
 
@@ -521,7 +521,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         >>> store = drumlin.open("memory://")
         >>> _ = store.write("numbers", {"n": [1, 2, 3]})
         >>> store.table("numbers").schema()
-        Schema(n: Int64)
+        Schema(n: int64)
         """
         return self._core.schema(as_of_argument(as_of))
 

@@ -31,7 +31,7 @@ class Result:
     >>> _ = store.write("numbers", {"n": [1, 2, 3], "s": ["a", "b", "c"]})
     >>> result = store.read("numbers", where="n > 1")
     >>> result
-    Result('numbers', n: Int64, s: Utf8)
+    Result('numbers', n: int64, s: string)
     >>> result.to_arrow().to_pydict()
     {'n': [2, 3], 's': ['b', 'c']}
     """

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use clap::Args;
-use drumlin::store::UpdateOptions;
-use drumlin::{Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables};
+use drumlin::UpdateOptions;
+use drumlin::{Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables, TypeName};
 
 use super::update::assignment;
 use crate::bar::Bar;
@@ -100,7 +100,7 @@ impl Alter {
             }
             let schema = table.schema(&AsOf::Newest)?;
             let default = |(name, value): &(String, Expression)| {
-                let field = schema.field(drumlin::table::find_column(&schema, name)?);
+                let field = schema.field(drumlin::arrays::find_column(&schema, name)?);
                 Ok((field.name().clone(), constant(&value.bind(&Schema::empty(), field.data_type())?)?))
             };
             let constraints = Constraints {
@@ -116,7 +116,7 @@ impl Alter {
         let checks = store.table(&self.table).constraints(&AsOf::Newest)?.checks;
         store.close()?;
         let columns: Vec<String> =
-            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), TypeName(field.data_type()))).collect();
         writeln!(out, "{}: {}", self.table, columns.join(", "))?;
         for (name, text) in checks {
             writeln!(out, "  check {name}: {text}")?;
@@ -165,7 +165,7 @@ fn fill(expression: &Expression, field: &Field) -> Result<Fill, Failure> {
 }
 
 /// The value of an expression without columns.
-fn constant(bound: &drumlin::filter::BoundExpression) -> drumlin::Result<ArrayRef> {
+fn constant(bound: &drumlin::BoundExpression) -> drumlin::Result<ArrayRef> {
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     bound.compute(&RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options)?)
 }

@@ -6,10 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::csv::WriterBuilder;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use clap::{Args, ValueEnum};
-use drumlin::Tables;
-use drumlin::filter::Filter;
-use drumlin::store::ReadOptions;
-use drumlin::table::{Scan, ScanOptions};
+use drumlin::{Filter, ReadOptions, Scan, ScanOptions, Tables};
 
 use crate::as_of;
 use crate::failure::{Failure, Outcome};

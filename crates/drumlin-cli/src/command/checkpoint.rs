@@ -3,9 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::Store;
-use drumlin::store::CheckpointOptions;
-use drumlin::table::PlanOptions;
+use drumlin::{CheckpointOptions, PlanOptions, Store};
 use serde_json::json;
 
 use crate::bar::Bar;

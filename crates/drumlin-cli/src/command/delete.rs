@@ -3,9 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::Tables;
-use drumlin::base::Task;
-use drumlin::store::UpdateOptions;
+use drumlin::{Tables, Task, UpdateOptions};
 
 use crate::failure::Outcome;
 use crate::figures::{self, counted};

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 
 use clap::Args;
-use drumlin::Tables;
-use drumlin::base::Version;
-use drumlin::store::Missing;
+use drumlin::{Missing, Tables, Version};
 
 use crate::failure::{Failure, Outcome};
 use crate::figures::counted;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use drumlin::store::{Missing, ReclaimOptions};
+use drumlin::{Missing, ReclaimOptions};
 use drumlin::{Store, Tables};
 
 use super::reclaim;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use drumlin::filter::Filter;
-use drumlin::store::{AsOf, ReadOptions};
-use drumlin::table::ScanOptions;
+use drumlin::{AsOf, Filter, ReadOptions, ScanOptions};
 use drumlin::{Store, Tables};
 
 use crate::as_of;

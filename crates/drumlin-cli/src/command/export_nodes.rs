@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::base::Task;
+use drumlin::Task;
 use drumlin::{Store, Tables};
 
 use crate::bar::Bar;

@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::Tables;
-use drumlin::catalog::Content;
+use drumlin::{Content, Tables};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use clap::Args;
-use drumlin::store::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
+use drumlin::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
 use drumlin::{Error, ErrorKind, SchemaMode, Store, Tables};
 
 use crate::bar::Bar;

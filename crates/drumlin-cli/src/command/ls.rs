@@ -1,7 +1,7 @@
 //! `ls`: the tables of a store.
 
 use clap::Args;
-use drumlin::store::{ListEntry, TableFigures};
+use drumlin::{ListEntry, TableFigures};
 use drumlin::{Store, Tables};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::catalog::{Condition, Payload, PutMode, PutOptions, check_path};
+use drumlin::{Condition, Payload, PutMode, PutOptions, check_path};
 use drumlin::{ErrorKind, Tables};
 
 use crate::failure::{Failure, Outcome};

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::store::{Holding, ReclaimOptions, ReclaimReport};
+use drumlin::{Holding, ReclaimOptions, ReclaimReport};
 use serde_json::json;
 
 use crate::bar::Bar;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::catalog::Retention as Keep;
+use drumlin::Retention as Keep;
 
 use crate::failure::Outcome;
 use crate::figures::{counted, parse_span, span};

@@ -3,8 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use drumlin::Tables;
-use drumlin::catalog::{Cause, Changes};
+use drumlin::{Cause, Changes, Tables};
 
 use super::drop::ask;
 use crate::failure::Outcome;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::store::{Loss, LostRows};
+use drumlin::{Loss, LostRows};
 use serde_json::json;
 
 use crate::bar::Bar;

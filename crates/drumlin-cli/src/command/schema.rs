@@ -1,6 +1,6 @@
 //! `schema`: the columns of a table.
 
-use drumlin::Tables;
+use drumlin::{Tables, TypeName};
 use std::io::Write;
 
 use clap::Args;
@@ -42,14 +42,14 @@ impl Schema {
         let fields = schema.fields().iter();
         if self.json {
             let columns = fields.map(|field| {
-                json!({ "name": field.name(), "type": field.data_type().to_string(), "nullable": field.is_nullable() })
+                json!({ "name": field.name(), "type": TypeName(field.data_type()).to_string(), "nullable": field.is_nullable() })
             });
             return Ok(out.json(&json!({ "columns": columns.collect::<Vec<_>>(), "sort": sort, "key": key }))?);
         }
         let mut grid = Grid::new(["column", "type", "nulls"].map(|name| (name, Align::Left)));
         for field in fields {
             let nulls = if field.is_nullable() { "yes" } else { "no" };
-            grid.row([field.name().clone(), field.data_type().to_string(), nulls.to_owned()]);
+            grid.row([field.name().clone(), TypeName(field.data_type()).to_string(), nulls.to_owned()]);
         }
         grid.print(out)?;
         if !key.is_empty() {

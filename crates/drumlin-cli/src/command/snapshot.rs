@@ -90,7 +90,7 @@ impl List {
         let snapshots = self.place.read()?.snapshots()?;
         if self.json {
             let snapshots = snapshots.iter().map(|snapshot| {
-                let version = |(path, version): &(String, drumlin::base::Version)| (path.clone(), json!(version.0));
+                let version = |(path, version): &(String, drumlin::Version)| (path.clone(), json!(version.0));
                 let versions: serde_json::Map<_, _> = snapshot.versions.iter().map(version).collect();
                 json!({ "name": snapshot.name, "time": time(snapshot.time), "versions": versions })
             });

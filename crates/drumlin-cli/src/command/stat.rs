@@ -1,8 +1,7 @@
 //! `stat`: figures about a store or a table.
 
 use clap::Args;
-use drumlin::Tables;
-use drumlin::store::{StoreStat, TableStat};
+use drumlin::{StoreStat, TableStat, Tables};
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::store::{ListEntry, TableFigures};
+use drumlin::{ListEntry, TableFigures};
 
 use super::ls::within;
 use crate::failure::Outcome;

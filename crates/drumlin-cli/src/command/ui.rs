@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use drumlin::base::{Clock, SystemClock};
+use drumlin::embedding::{Clock, SystemClock};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::store::UpdateOptions;
+use drumlin::UpdateOptions;
 use drumlin::{Expression, Tables};
 
 use crate::bar::Bar;

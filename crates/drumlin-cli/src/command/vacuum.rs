@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::table::PlanOptions;
+use drumlin::PlanOptions;
 
 use super::checkpoint;
 use crate::failure::Outcome;

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use clap::Args;
-use drumlin::base::{ErrorKind, Seq};
-use drumlin::catalog::{Action, Cause, Event, NodeEvent, NodeInfo, TableAction, TableEvent};
-use drumlin::store::Commit;
+use drumlin::{Action, Cause, Commit, ErrorKind, Event, NodeEvent, NodeInfo, Seq, TableAction, TableEvent};
 use serde_json::{Map, Value, json};
 
 use super::rm::reason;

@@ -11,7 +11,7 @@ use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use drumlin::base::TypeName;
+use drumlin::TypeName;
 use drumlin::{Error, Result};
 
 use super::csv_types::Seen;

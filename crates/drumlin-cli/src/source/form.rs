@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use drumlin::base::TypeName;
-use drumlin::{Error, Result};
+use drumlin::TypeName;
+use drumlin::{Error, Result, parse_type};
 
 use crate::grid::one_line;
 use crate::text_form::cut_short;
@@ -30,12 +30,8 @@ impl ColumnType {
 
 /// Parses `NAME=TYPE`.
 pub fn parse_column_type(text: &str) -> Result<ColumnType, String> {
-    let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=Decimal128(12,2)")?;
-    let data_type = data_type.parse().map_err(|_| {
-        format!(
-            "'{data_type}' is not an Arrow type; expected one such as Utf8, Int32, Float64, Date32, Decimal128(12,2)"
-        )
-    })?;
+    let (name, data_type) = text.rsplit_once('=').ok_or("expected NAME=TYPE, such as price=decimal128(12,2)")?;
+    let data_type = parse_type(data_type).map_err(|e| e.message().to_owned())?;
     Ok(ColumnType(name.to_owned(), data_type))
 }
 
@@ -178,7 +174,7 @@ pub fn misfit(line: u64, field: &Field, value: &str, reason: &str, origin: Origi
         Origin::Table => "the type is the table's: fix the value, or import into another table".to_owned(),
         Origin::Told => "the type was set with --type: fix the value, or set another type".to_owned(),
         Origin::Sample(rows) => format!(
-            "the type was inferred from the first {rows} rows: set it with --type '{name}=TYPE' (Utf8 accepts any text), or infer it from all rows with --sample 0"
+            "the type was inferred from the first {rows} rows: set it with --type '{name}=TYPE' (string accepts any text), or infer it from all rows with --sample 0"
         ),
         Origin::All => {
             format!("the type was inferred from all rows: set another with --type '{name}=TYPE', or fix the value")

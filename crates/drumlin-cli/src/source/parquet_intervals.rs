@@ -11,7 +11,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalUnit, IntervalYearMonthType, Schema,
     SchemaRef,
 };
-use drumlin::base::TypeName;
+use drumlin::TypeName;
 use drumlin::{Error, Result};
 
 const NANOS: i64 = 1_000_000;

@@ -85,7 +85,7 @@ s
 ";
     assert_eq!(desk.ok(&["tree", "s"]), tree);
     assert_eq!(desk.ok(&["tree", "s", "a", "--depth", "0"]), "a\n");
-    assert_eq!(desk.ok(&["schema", "s", "b"]), "column  type   nulls\nn       Int64  yes\nname    Utf8   yes\n");
+    assert_eq!(desk.ok(&["schema", "s", "b"]), "column  type    nulls\nn       int64   yes\nname    string  yes\n");
     let stat = desk.json(&["stat", "s", "--json"]);
     assert_eq!((&stat["tables"], &stat["versions"]), (&json!(3), &json!(3)));
     assert!(desk.ok(&["stat", "s"]).contains("size in all"));
@@ -184,22 +184,22 @@ fn rows_and_columns_are_changed() {
         "s",
         "b",
         "--add",
-        "fee=Float64",
+        "fee=double",
         "--fill",
         "fee=0.5",
         "--add",
-        "twice=Int64",
+        "twice=int64",
         "--fill",
         "twice=n * 2",
         "--add",
-        "note=Utf8",
+        "note=string",
         "--rename",
         "name=called",
     ]);
-    assert_eq!(altered, "b: n Int64, called Utf8, fee Float64, twice Int64, note Utf8\n");
+    assert_eq!(altered, "b: n int64, called string, fee double, twice int64, note string\n");
     assert_eq!(rows(), "n,called,fee,twice,note\n13,,0.5,26,\n");
     assert_eq!(desk.ok(&["cat", "s", "b", "-f", "csv", "--as-of", "0"]), "n,name\n6,six\n");
-    desk.ok(&["alter", "s", "b", "--drop", "note", "--drop", "fee", "--widen", "n=Float64"]);
+    desk.ok(&["alter", "s", "b", "--drop", "note", "--drop", "fee", "--widen", "n=float64"]);
     assert_eq!(rows(), "n,called,twice\n13.0,,26\n");
     desk.fails(2, &["alter", "s", "b"], &["--add"]);
     desk.fails(2, &["alter", "s", "b", "--add", "x=Int8", "--fill", "y=1"], &["--fill y"]);
@@ -211,7 +211,7 @@ fn rows_and_columns_are_changed() {
     desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' already exists"]);
     // Constraints.
     let put = ["alter", "s", "b", "--check", "some=n > 0", "--not-null", "n", "--default", "twice=2 * 21"];
-    assert_eq!(desk.ok(&put), "b: n Float64, called Utf8, twice Int64\n  check some: n > 0\n");
+    assert_eq!(desk.ok(&put), "b: n double, called string, twice int64\n  check some: n > 0\n");
     std::fs::write(desk.path("none.csv"), "n,called\n-1,x\n").unwrap();
     let import = ["import", "s", "none.csv", "--table", "b", "--append", "--evolve"];
     desk.fails(1, &import, &["check 'some' (n > 0) does not hold in row 0", "n is -1.0"]);

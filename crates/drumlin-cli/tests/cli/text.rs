@@ -41,14 +41,14 @@ fn json_types_are_read_off_the_values() {
     let column = |c: &Value| format!("{} {}", c["name"].as_str().unwrap(), c["type"].as_str().unwrap());
     let columns: Vec<String> = schema["columns"].as_array().unwrap().iter().map(column).collect();
     let expected = [
-        "z Int64",
-        "a Utf8",
-        "f Float64",
-        "mixed Utf8",
-        "none Utf8",
-        "list List(Int64)",
+        "z int64",
+        "a string",
+        "f double",
+        "mixed string",
+        "none string",
+        "list list<int64>",
         "ok Boolean",
-        "pair Struct(\"in\": List(Struct(\"deep\": Float64)))",
+        "pair struct<in: list<struct<deep: double>>>",
     ];
     assert_eq!(columns, expected);
     let rows: Vec<Value> =
@@ -85,7 +85,7 @@ fn a_json_line_that_does_not_fit_is_named() {
         ("{\"n\":1}\n{\"q\":1}\n", &["-t", "t", "-a"], &["line 2", "'q'", "the table has no such column"]),
         (
             "{\"d\":1.255}\n",
-            &["--type", "d=Decimal128(5,2)"],
+            &["--type", "d=decimal128(5,2)"],
             &["line 1", "'d'", "'1.255'", "more fractional digits", "--type"],
         ),
         ("{\"d\":\"2024-01-01T00:00:00.5\"}\n", &["--type", "d=Timestamp(s)"], &["line 1", "more fractional digits"]),
@@ -98,7 +98,7 @@ fn a_json_line_that_does_not_fit_is_named() {
         ("{\"n\":1}\n{\"n\":nan}\n", &["--sample=1"], &["line 2", "not valid JSON", "column 7"]),
         ("{\"n\":1}\n{\"n\":2", &["--sample=1"], &["line 2", "does not end on this line"]),
         ("5\n", &[], &["line 1", "not an object"]),
-        ("{\"n\":1}\n", &["--type", "m=Utf8"], &["'m'", "'n'"]),
+        ("{\"n\":1}\n", &["--type", "m=string"], &["'m'", "'n'"]),
     ] {
         desk.file("bad.jsonl", lines);
         let args = [&["import", "s", "bad.jsonl"], more].concat();
@@ -135,11 +135,11 @@ fn a_csv_line_that_does_not_fit_is_named() {
         (seconds, &["--sample=1"], &["line 3", "'t'", "more fractional digits", "timestamp[s]"]),
         (
             "d\n1.25\n1.255\n",
-            &["--type", "d=Decimal128(5,2)"],
+            &["--type", "d=decimal128(5,2)"],
             &["line 3", "'1.255'", "more fractional digits", "--type"],
         ),
         ("n,t\ny,x\n", &["-t", "t", "-a"], &["line 2", "'n'", "'y'", "the table"]),
-        ("n\n1\n2147483648\n", &["--type", "n=Int32"], &["line 3", "'2147483648'", "int32", "--type"]),
+        ("n\n1\n2147483648\n", &["--type", "n=int32"], &["line 3", "'2147483648'", "int32", "--type"]),
         ("a,b\n1,2\n3\n", &[], &["line 3", "expected 2 values", "'a', 'b'", "got 1"]),
         ("a,b\n1,2\n3,4,5\n", &[], &["line 3", "expected 2 values", "got more than 2"]),
         ("a,b\n1,\"x\n2,y\n3,z\n", &[], &["line 2", "quote is never closed"]),
@@ -180,8 +180,8 @@ id,zip,long,mixed,utc,oslo,price,day
     let schema = desk.json(&["schema", "s", "z", "--json"]);
     let types: Vec<&str> =
         schema["columns"].as_array().unwrap().iter().map(|column| column["type"].as_str().unwrap()).collect();
-    let (utc, oslo) = ("Timestamp(s, \"UTC\")", "Timestamp(s, \"+02:00\")");
-    assert_eq!(types, ["Int64", "Utf8", "Utf8", "Utf8", utc, oslo, "Float64", "Utf8"]);
+    let (utc, oslo) = ("timestamp[s, tz=UTC]", "timestamp[s, tz=+02:00]");
+    assert_eq!(types, ["int64", "string", "string", "string", utc, oslo, "double", "string"]);
     assert_eq!(desk.ok(&["cat", "s", "z", "-f", "csv"]), text);
     // Onto a table they stop the import.
     desk.file("t.csv", "n,f,t\n1,1.5,2020-01-01T00:00:00\n");

@@ -1,6 +1,6 @@
 //! Which rows are asked for: of a version of a table, filtered, in some columns.
 
-use drumlin::base::Cancel;
+use drumlin::Cancel;
 use drumlin::{AsOf, Error, Filter, Result, ScanOptions, Store, Tables, Timestamp, Version};
 
 use crate::query::Query;

@@ -4,11 +4,10 @@
 use drumlin::arrow::array::{Array, AsArray, Float64Array, RecordBatch};
 use drumlin::arrow::compute::cast;
 use drumlin::arrow::datatypes::{DataType, Float64Type};
-use drumlin::base::{Cancel, TypeName};
-use drumlin::catalog::Path;
 use drumlin::{
     Aggregate, AsOf, Dataset, DatasetOptions, Error, Filter, Function, GroupBy, Pattern, Result, ScanOptions, Tables,
 };
+use drumlin::{Cancel, Path, TypeName};
 use serde_json::{Value, json};
 
 use super::asked::{as_of, filter};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drumlin::catalog::{Action, Cause};
+use drumlin::{Action, Cause};
 use drumlin::{ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, TableAction};
 use serde_json::{Value, json};
 

@@ -1,7 +1,6 @@
 //! What is shown, and what is remembered between requests.
 
-use drumlin::Store;
-use drumlin::base::Cancel;
+use drumlin::{Cancel, Store};
 
 use super::listing::Listings;
 use super::sorted::LastSorted;

@@ -1,8 +1,7 @@
 //! The map: row groups in their blocks, who needs them, and what a checkpoint would do. Rows of numbers, since there may be many.
 
-use drumlin::catalog::Path;
-use drumlin::table::Reason;
 use drumlin::{CellKind, Layout, LayoutCell, LayoutOptions, LayoutTable, NeededBy, Pattern, Result, TableHome};
+use drumlin::{Path, Reason};
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -15,8 +15,7 @@ mod table;
 mod tree;
 mod write;
 
-use drumlin::Result;
-use drumlin::base::Cancel;
+use drumlin::{Cancel, Result};
 use serde_json::Value;
 
 use crate::query::Query;

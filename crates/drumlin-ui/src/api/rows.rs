@@ -3,8 +3,7 @@
 use drumlin::arrow::array::RecordBatch;
 use drumlin::arrow::compute::concat_batches;
 use drumlin::arrow::datatypes::{Schema, SchemaRef};
-use drumlin::base::Cancel;
-use drumlin::catalog::Path;
+use drumlin::{Cancel, Path, TypeName};
 use drumlin::{DatasetOptions, DiffOptions, Error, Pattern, ReadOptions, Result, ScanOptions, Tables, Transaction};
 use serde_json::json;
 
@@ -66,7 +65,7 @@ pub fn cell(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply> 
     };
     let value = rows.iter().find(|rows| rows.num_rows() > 0).and_then(|rows| rows.column_by_name(column));
     let value = value.ok_or_else(|| Error::not_found(format!("row {row} or column '{column}' does not exist")))?;
-    Ok(Reply::json(&json!({ "value": display_text(value, 0)?, "type": value.data_type().to_string() })))
+    Ok(Reply::json(&json!({ "value": display_text(value, 0)?, "type": TypeName(value.data_type()).to_string() })))
 }
 
 /// The rows in which two versions differ.

@@ -9,7 +9,7 @@ use drumlin::arrow::datatypes::{DataType, Field, Schema};
 use drumlin::arrow::ipc::writer::StreamWriter;
 use drumlin::arrow::temporal_conversions::timestamp_us_to_datetime;
 use drumlin::arrow::util::display::{ArrayFormatter, FormatOptions};
-use drumlin::{Error, Result, Timestamp};
+use drumlin::{Error, Result, Timestamp, TypeName};
 use serde_json::{Value, json};
 
 /// The bytes of a value that a row shows.
@@ -41,7 +41,7 @@ pub fn stream(schema: &Schema, batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let fields = schema.fields().iter().map(|field| {
         let of = field.data_type();
         let shown = if stays(of) { of.clone() } else { DataType::Utf8 };
-        let told = [("type".to_owned(), of.to_string()), ("kind".to_owned(), kind(of).to_owned())];
+        let told = [("type".to_owned(), TypeName(of).to_string()), ("kind".to_owned(), kind(of).to_owned())];
         Field::new(field.name(), shown, true).with_metadata(told.into())
     });
     let shown = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

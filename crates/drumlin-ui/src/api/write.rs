@@ -1,6 +1,6 @@
 //! The two changes that the page can make, on a server that was started to write.
 
-use drumlin::base::Task;
+use drumlin::Task;
 use drumlin::{CheckpointOptions, Error, Result};
 use serde_json::{Value, json};
 

@@ -37,8 +37,9 @@ pub use jobs::lease::{Lease, SplitOptions, Splits};
 #[cfg(feature = "internals")]
 pub use jobs::split::check_plan;
 pub use jobs::split::{Split, SplitReader, SplitScan};
-pub use jobs::stage::{Stage, StageMode, StageOptions, Ticket, Token};
+pub use jobs::stage::{Stage, Ticket, Token};
 pub use jobs::stage_commit::{Aborted, StagedCommit, StagedReport};
+pub use jobs::target::{StageMode, StageOptions};
 pub use nouns::export::ImportReport;
 pub use nouns::place::Place;
 pub use nouns::table::Table;

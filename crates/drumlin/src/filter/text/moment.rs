@@ -2,6 +2,8 @@
 //!
 //! Invariant: a [`Moment`] is exact: `value / 10^scale` seconds since 1970-01-01T00:00:00 (UTC if `zoned`), or since
 //! midnight for a time of day. `scale` is the smallest that represents the value.
+//!
+//! The calendar is not that of `chrono`, whose dates end in the year 262,142: those of Arrow go on to 5,881,580.
 
 use std::fmt;
 

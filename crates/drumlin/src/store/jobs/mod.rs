@@ -7,3 +7,4 @@ pub(super) mod lease;
 pub(super) mod split;
 pub(super) mod stage;
 pub(super) mod stage_commit;
+pub(super) mod target;

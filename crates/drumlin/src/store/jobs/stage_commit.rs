@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::stage::{StageMode, Target, Ticket, Token};
+use super::stage::{Ticket, Token};
+use super::target::{StageMode, Target};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, Digest, Error, ErrorKind, Result, Seq, SessionId, Task, Version};
 use crate::catalog::{Effect, Footprint, Job, Path, Read, State, carry_over, ended};

@@ -10,4 +10,5 @@ pub(super) mod plans;
 pub(super) mod reclaim;
 pub(super) mod reorder;
 pub(super) mod repack;
+pub(super) mod vacuum;
 pub(super) mod windows;

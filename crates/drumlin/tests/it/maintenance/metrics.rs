@@ -211,8 +211,11 @@ mod spans {
     fn what_takes_time_is_a_span() {
         const ALONE: &str = "DRUMLIN_TEST_SPANS_ALONE";
         if std::env::var_os(ALONE).is_none() {
-            let test = ["metrics::spans::what_takes_time_is_a_span", "--exact", "--nocapture"];
-            let alone = Command::new(std::env::current_exe().unwrap()).args(test).env(ALONE, "1").output().unwrap();
+            let (_, module) = module_path!().split_once("::").unwrap();
+            let test = format!("{module}::what_takes_time_is_a_span");
+            let arguments = [test.as_str(), "--exact", "--nocapture"];
+            let alone =
+                Command::new(std::env::current_exe().unwrap()).args(arguments).env(ALONE, "1").output().unwrap();
             let (out, err) = (String::from_utf8_lossy(&alone.stdout), String::from_utf8_lossy(&alone.stderr));
             assert!(alone.status.success() && out.contains("1 passed"), "{out}{err}");
             return;
