@@ -1,6 +1,5 @@
 //! Figures of stores and tables, as plain immutable objects.
 
-use drumlin::store;
 use pyo3::prelude::*;
 
 use crate::reports::{describe, record};
@@ -53,8 +52,8 @@ record! {
     } {}
 }
 
-impl From<store::StoreStat> for StoreStat {
-    fn from(stat: store::StoreStat) -> Self {
+impl From<drumlin::StoreStat> for StoreStat {
+    fn from(stat: drumlin::StoreStat) -> Self {
         Self {
             bytes: stat.bytes(),
             seq: stat.seq,
@@ -107,10 +106,10 @@ record! {
     } {}
 }
 
-impl From<store::TableStat> for TableStat {
-    fn from(stat: store::TableStat) -> Self {
+impl From<drumlin::TableStat> for TableStat {
+    fn from(stat: drumlin::TableStat) -> Self {
         let key = if stat.keyed { stat.sort.clone() } else { Vec::new() };
-        let store::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort, .. } = stat;
+        let drumlin::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort, .. } = stat;
         let (memory_keys, memory_bytes) = (stat.memory_keys, stat.memory_bytes);
         Self { rows, stored_rows, versions, row_groups, bytes, columns, sort, key, memory_keys, memory_bytes }
     }

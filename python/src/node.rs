@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drumlin::store;
 use drumlin::{Cause, NodeInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -61,16 +60,16 @@ impl Node {
 /// One entry of a listing: a node, and figures of its table.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(PartialEq)]
-pub struct ListEntry(store::ListEntry);
+pub struct ListEntry(drumlin::ListEntry);
 
-impl From<store::ListEntry> for ListEntry {
-    fn from(entry: store::ListEntry) -> Self {
+impl From<drumlin::ListEntry> for ListEntry {
+    fn from(entry: drumlin::ListEntry) -> Self {
         Self(entry)
     }
 }
 
 impl ListEntry {
-    fn figure(&self, of: impl Fn(store::TableFigures) -> u64) -> Option<u64> {
+    fn figure(&self, of: impl Fn(drumlin::TableFigures) -> u64) -> Option<u64> {
         self.0.table.map(of)
     }
 }

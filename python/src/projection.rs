@@ -3,7 +3,6 @@
 use std::ops::Bound as Limit;
 use std::sync::Arc;
 
-use drumlin::store;
 use drumlin::{Payload, ProjectionFn};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
@@ -86,7 +85,7 @@ impl ProjectionEntry {
 
 /// A projection as of one instant: a map from keys to values, ordered by key. A key of several fields is a tuple.
 #[pyclass(frozen, module = "drumlin")]
-pub struct ProjectionView(pub store::ProjectionView);
+pub struct ProjectionView(pub drumlin::ProjectionView);
 
 #[pymethods]
 impl ProjectionView {

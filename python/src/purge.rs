@@ -2,7 +2,6 @@
 
 use std::time::SystemTime;
 
-use drumlin::store;
 use pyo3::prelude::*;
 
 use crate::reports::{describe, record, time};
@@ -21,9 +20,9 @@ record! {
     } {}
 }
 
-impl From<store::PurgedTable> for PurgedTable {
-    fn from(table: store::PurgedTable) -> Self {
-        let store::PurgedTable { path, named, versions, rows, .. } = table;
+impl From<drumlin::PurgedTable> for PurgedTable {
+    fn from(table: drumlin::PurgedTable) -> Self {
+        let drumlin::PurgedTable { path, named, versions, rows, .. } = table;
         Self { path, named, versions, rows }
     }
 }
@@ -50,10 +49,10 @@ record! {
     }
 }
 
-impl From<store::PurgePlan> for PurgePlan {
-    fn from(plan: store::PurgePlan) -> Self {
+impl From<drumlin::PurgePlan> for PurgePlan {
+    fn from(plan: drumlin::PurgePlan) -> Self {
         let text = plan.to_string();
-        let store::PurgePlan { tables, rows, rows_in_memory, row_groups, bytes, not_covered } = plan;
+        let drumlin::PurgePlan { tables, rows, rows_in_memory, row_groups, bytes, not_covered } = plan;
         let tables = tables.into_iter().map(PurgedTable::from).collect();
         Self { tables, rows, rows_in_memory, row_groups, bytes, not_covered, text }
     }
@@ -94,10 +93,10 @@ record! {
 /// The result of a purge. `print` it.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(Clone, PartialEq)]
-pub struct PurgeReceipt(store::PurgeReceipt);
+pub struct PurgeReceipt(drumlin::PurgeReceipt);
 
-impl From<store::PurgeReceipt> for PurgeReceipt {
-    fn from(receipt: store::PurgeReceipt) -> Self {
+impl From<drumlin::PurgeReceipt> for PurgeReceipt {
+    fn from(receipt: drumlin::PurgeReceipt) -> Self {
         Self(receipt)
     }
 }
@@ -131,8 +130,8 @@ impl PurgeReceipt {
     /// The deleted objects.
     #[getter]
     fn deleted(&self) -> Vec<PurgedObject> {
-        let object = |object: &store::PurgedObject| {
-            let store::PurgedObject { name, bytes, crc32c } = object.clone();
+        let object = |object: &drumlin::PurgedObject| {
+            let drumlin::PurgedObject { name, bytes, crc32c } = object.clone();
             PurgedObject { name, bytes, crc32c }
         };
         self.0.deleted.iter().map(object).collect()
@@ -153,7 +152,7 @@ impl PurgeReceipt {
     /// The evidence that the rows are gone.
     #[getter]
     fn proof(&self) -> PurgeProof {
-        let store::PurgeProof { commit, objects, bytes, row_groups, rows, matching, blocks_with_unused_bytes } =
+        let drumlin::PurgeProof { commit, objects, bytes, row_groups, rows, matching, blocks_with_unused_bytes } =
             self.0.proof;
         PurgeProof { commit, objects, bytes, row_groups, rows, matching, blocks_with_unused_bytes }
     }

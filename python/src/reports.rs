@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::Timestamp;
-use drumlin::{base, store};
 use pyo3::prelude::*;
 
 /// A time that becomes a `datetime` in UTC.
@@ -57,10 +56,10 @@ pub(crate) use record;
 /// One version of a table.
 #[pyclass(frozen, eq, module = "drumlin")]
 #[derive(Clone, PartialEq)]
-pub struct Version(store::VersionInfo);
+pub struct Version(drumlin::VersionInfo);
 
-impl From<store::VersionInfo> for Version {
-    fn from(info: store::VersionInfo) -> Self {
+impl From<drumlin::VersionInfo> for Version {
+    fn from(info: drumlin::VersionInfo) -> Self {
         Self(info)
     }
 }
@@ -158,8 +157,8 @@ record! {
     } {}
 }
 
-impl From<store::SnapshotInfo> for Snapshot {
-    fn from(info: store::SnapshotInfo) -> Self {
+impl From<drumlin::SnapshotInfo> for Snapshot {
+    fn from(info: drumlin::SnapshotInfo) -> Self {
         let versions = info.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
         Self { name: info.name, time: time(info.time), versions }
     }
@@ -179,9 +178,9 @@ record! {
     } {}
 }
 
-impl From<store::DropReport> for DropReport {
-    fn from(report: store::DropReport) -> Self {
-        let store::DropReport { paths, versions, bytes, missing } = report;
+impl From<drumlin::DropReport> for DropReport {
+    fn from(report: drumlin::DropReport) -> Self {
+        let drumlin::DropReport { paths, versions, bytes, missing } = report;
         Self { paths, versions, bytes, missing }
     }
 }
@@ -210,9 +209,9 @@ record! {
     } {}
 }
 
-impl From<store::CopyToReport> for CopyToReport {
-    fn from(report: store::CopyToReport) -> Self {
-        let store::CopyToReport { tables, present, row_groups, bytes } = report;
+impl From<drumlin::CopyToReport> for CopyToReport {
+    fn from(report: drumlin::CopyToReport) -> Self {
+        let drumlin::CopyToReport { tables, present, row_groups, bytes } = report;
         Self { tables, present, row_groups, bytes }
     }
 }
@@ -236,10 +235,11 @@ record! {
     } {}
 }
 
-impl From<store::VersionsReport> for VersionsReport {
-    fn from(report: store::VersionsReport) -> Self {
-        let numbers = |(path, versions): (String, Vec<base::Version>)| (path, versions.iter().map(|v| v.0).collect());
-        let store::VersionsReport { versions, missing, bytes } = report;
+impl From<drumlin::VersionsReport> for VersionsReport {
+    fn from(report: drumlin::VersionsReport) -> Self {
+        let numbers =
+            |(path, versions): (String, Vec<drumlin::Version>)| (path, versions.iter().map(|v| v.0).collect());
+        let drumlin::VersionsReport { versions, missing, bytes } = report;
         let by_path = |listed: Vec<_>| listed.into_iter().map(numbers).collect();
         Self { versions: by_path(versions), missing: by_path(missing), bytes }
     }
@@ -259,8 +259,8 @@ record! {
     } {}
 }
 
-impl From<store::TrashItem> for TrashItem {
-    fn from(item: store::TrashItem) -> Self {
+impl From<drumlin::TrashItem> for TrashItem {
+    fn from(item: drumlin::TrashItem) -> Self {
         Self { path: item.path, time: time(item.time), rows: item.rows, bytes: item.bytes }
     }
 }
@@ -296,8 +296,8 @@ record! {
     }
 }
 
-impl From<store::CheckpointReport> for CheckpointReport {
-    fn from(report: store::CheckpointReport) -> Self {
+impl From<drumlin::CheckpointReport> for CheckpointReport {
+    fn from(report: drumlin::CheckpointReport) -> Self {
         Self {
             text: report.to_string(),
             tables: report.tables,
@@ -342,9 +342,9 @@ record! {
     } {}
 }
 
-impl From<store::HoldInfo> for Hold {
-    fn from(info: store::HoldInfo) -> Self {
-        let store::HoldInfo { hold, job, beat, life_micros } = info;
+impl From<drumlin::HoldInfo> for Hold {
+    fn from(info: drumlin::HoldInfo) -> Self {
+        let drumlin::HoldInfo { hold, job, beat, life_micros } = info;
         Self { number: hold, job, beat: time(beat), life: Duration::from_micros(life_micros) }
     }
 }
@@ -361,8 +361,8 @@ record! {
     } {}
 }
 
-impl From<store::StagedReport> for StagedReport {
-    fn from(report: store::StagedReport) -> Self {
+impl From<drumlin::StagedReport> for StagedReport {
+    fn from(report: drumlin::StagedReport) -> Self {
         let versions = report.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
         Self { seq: report.seq.0, job: report.job, versions }
     }
@@ -394,9 +394,9 @@ record! {
     }
 }
 
-impl From<store::ReclaimReport> for ReclaimReport {
-    fn from(report: store::ReclaimReport) -> Self {
-        let store::Holding { trash_bytes, pinned_bytes, fragment_bytes, history_bytes } = report.holding;
+impl From<drumlin::ReclaimReport> for ReclaimReport {
+    fn from(report: drumlin::ReclaimReport) -> Self {
+        let drumlin::Holding { trash_bytes, pinned_bytes, fragment_bytes, history_bytes } = report.holding;
         Self {
             text: report.to_string(),
             tables: report.tables,
@@ -449,9 +449,9 @@ record! {
     }
 }
 
-impl From<store::VerifyReport> for VerifyReport {
-    fn from(report: store::VerifyReport) -> Self {
-        let fault = |fault: store::Fault| Fault { table: fault.table, row_group: fault.group, error: fault.error };
+impl From<drumlin::VerifyReport> for VerifyReport {
+    fn from(report: drumlin::VerifyReport) -> Self {
+        let fault = |fault: drumlin::Fault| Fault { table: fault.table, row_group: fault.group, error: fault.error };
         Self {
             text: report.to_string(),
             tables: report.tables,
@@ -477,9 +477,9 @@ record! {
     } {}
 }
 
-impl From<store::TriggerFailure> for TriggerFailure {
-    fn from(failure: store::TriggerFailure) -> Self {
-        let store::TriggerFailure { trigger, seq, path, error } = failure;
+impl From<drumlin::TriggerFailure> for TriggerFailure {
+    fn from(failure: drumlin::TriggerFailure) -> Self {
+        let drumlin::TriggerFailure { trigger, seq, path, error } = failure;
         Self { trigger, seq: seq.0, path, error }
     }
 }
@@ -494,9 +494,9 @@ record! {
     } {}
 }
 
-impl From<store::ImportReport> for ImportReport {
-    fn from(report: store::ImportReport) -> Self {
-        let store::ImportReport { created, updated } = report;
+impl From<drumlin::ImportReport> for ImportReport {
+    fn from(report: drumlin::ImportReport) -> Self {
+        let drumlin::ImportReport { created, updated } = report;
         Self { created, updated }
     }
 }

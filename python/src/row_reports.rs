@@ -1,6 +1,5 @@
 //! What calls that change rows answer, as plain immutable objects.
 
-use drumlin::store;
 use pyo3::prelude::*;
 
 use crate::reports::{Version, describe, record};
@@ -18,9 +17,9 @@ record! {
     } {}
 }
 
-impl From<store::RowsReport> for RowsReport {
-    fn from(report: store::RowsReport) -> Self {
-        let store::RowsReport { seq, rows, version } = report;
+impl From<drumlin::RowsReport> for RowsReport {
+    fn from(report: drumlin::RowsReport) -> Self {
+        let drumlin::RowsReport { seq, rows, version } = report;
         Self { seq: seq.map(|seq| seq.0), rows, version: version.map(Version::from) }
     }
 }
@@ -35,8 +34,8 @@ record! {
     } {}
 }
 
-impl From<store::DeleteReport> for DeleteReport {
-    fn from(report: store::DeleteReport) -> Self {
+impl From<drumlin::DeleteReport> for DeleteReport {
+    fn from(report: drumlin::DeleteReport) -> Self {
         Self { rows: report.rows, version: report.version.map(Version::from) }
     }
 }
@@ -51,8 +50,8 @@ record! {
     } {}
 }
 
-impl From<store::UpdateReport> for UpdateReport {
-    fn from(report: store::UpdateReport) -> Self {
+impl From<drumlin::UpdateReport> for UpdateReport {
+    fn from(report: drumlin::UpdateReport) -> Self {
         Self { rows: report.rows, version: report.version.map(Version::from) }
     }
 }
@@ -71,9 +70,9 @@ record! {
     } {}
 }
 
-impl From<store::MergeReport> for MergeReport {
-    fn from(report: store::MergeReport) -> Self {
-        let store::MergeReport { version, updated, deleted, inserted } = report;
+impl From<drumlin::MergeReport> for MergeReport {
+    fn from(report: drumlin::MergeReport) -> Self {
+        let drumlin::MergeReport { version, updated, deleted, inserted } = report;
         Self { updated, deleted, inserted, version: version.map(Version::from) }
     }
 }

@@ -1,6 +1,5 @@
 //! What a salvage did, and what it could not keep.
 
-use drumlin::store;
 use pyo3::prelude::*;
 
 use crate::reports::{describe, record};
@@ -32,10 +31,10 @@ record! {
     }
 }
 
-impl From<store::Loss> for Loss {
-    fn from(loss: store::Loss) -> Self {
+impl From<drumlin::Loss> for Loss {
+    fn from(loss: drumlin::Loss) -> Self {
         let text = loss.to_string();
-        let store::Loss { kind, path, until, commits, group, versions, why } = loss;
+        let drumlin::Loss { kind, path, until, commits, group, versions, why } = loss;
         let commits = commits.map(|(first, last)| (first.0, last.0));
         let versions = versions.into_iter().map(|lost| (lost.version.0, lost.first, lost.rows)).collect();
         Self { text, kind: kind.name().to_owned(), path, until, commits, row_group: group, versions, why }
@@ -64,8 +63,8 @@ record! {
     }
 }
 
-impl From<store::SalvageReport> for SalvageReport {
-    fn from(report: store::SalvageReport) -> Self {
+impl From<drumlin::SalvageReport> for SalvageReport {
+    fn from(report: drumlin::SalvageReport) -> Self {
         Self {
             text: report.to_string(),
             seq: report.seq.0,

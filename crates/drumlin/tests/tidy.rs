@@ -111,7 +111,9 @@ fn programs_use_the_public_api_alone() {
     {
         for file in sources(&root.join(folder)) {
             let text = std::fs::read_to_string(&file).unwrap();
-            let used = LAYERS.iter().find(|layer| text.contains(&format!("drumlin::{layer}::")));
+            // Builds with the tests open the layers; others refuse this anyway.
+            let names = |layer: &&&str| [format!("drumlin::{layer}::"), format!("drumlin::{layer};")];
+            let used = LAYERS.iter().find(|layer| names(layer).iter().any(|name| text.contains(name)));
             assert_eq!(used, None, "{} uses a layer; what it needs of it, other programs need too", file.display());
         }
     }
