@@ -43,6 +43,9 @@ def triples() -> list[tuple[str, str, str]]:
     return every if DOORS == "all" else random.Random(SEED).sample(every, int(DOORS))
 
 
+INFINITE = [of_arrow(pa.array([number]))[0] for number in (float("inf"), float("-inf"), float("nan"))]
+
+
 def compared(went: str, values: list[Any]) -> list[Any]:
     values = [loose(value) for value in values] if went in LOOSE else values
     if went == "JSON":
@@ -51,8 +54,10 @@ def compared(went: str, values: list[Any]) -> list[Any]:
 
 
 def _in_json(value: Any) -> Any:
-    infinite = [of_arrow(pa.array([number]))[0] for number in (float("inf"), float("-inf"), float("nan"))]
-    return None if value in infinite else value
+    """At any depth, null for numbers that JSON does not have."""
+    if value in INFINITE:
+        return None
+    return tuple(map(_in_json, value)) if isinstance(value, tuple) else value
 
 
 def entered(came: str, name: str, folder: Path) -> tuple[list[Any], list[Any]] | None:

@@ -8,6 +8,11 @@ use super::{Error, Result};
 pub trait Entropy: Send + Sync {
     /// 64 random bits.
     fn next(&self) -> Result<u64>;
+
+    /// A number that nothing else has: 127 random bits, never 0.
+    fn id(&self) -> Result<u128> {
+        Ok((u128::from(self.next()?) << 64) | u128::from(self.next()?) | 1)
+    }
 }
 
 /// The operating system's randomness.

@@ -18,7 +18,7 @@ impl ObjectLog {
     /// Creates the log of a new store; `AlreadyExists` if there is one. A commit waits for the bucket for `retry`
     /// microseconds.
     pub fn create(storage: Arc<dyn Storage>, env: Env, retry: u64) -> Result<Self> {
-        let origin = Origin { store: random_id(&env)?, parent: None };
+        let origin = Origin { store: env.entropy.id()?, parent: None };
         Self::create_with(storage, env, retry, Root::of(origin))
     }
 
@@ -65,7 +65,7 @@ impl ObjectLog {
     /// continued as a store of its own if `loss` says so.
     pub fn open(storage: Arc<dyn Storage>, env: Env, retry: u64, loss: OnLoss) -> Result<(Self, Opened)> {
         let (mut root, mut tag, evidence) = evidence::look_around(&*storage)?;
-        let own = random_id(&env)?;
+        let own = env.entropy.id()?;
         let mut accused = evidence.judge(&root);
         if accused.is_err()
             && let Some((newer, its)) = read_root(&*storage, Some(&tag))?
@@ -104,8 +104,4 @@ impl ObjectLog {
             self.own = store;
         }
     }
-}
-
-fn random_id(env: &Env) -> Result<u128> {
-    Ok((u128::from(env.entropy.next()?) << 64) | u128::from(env.entropy.next()?) | 1)
 }

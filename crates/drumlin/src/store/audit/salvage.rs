@@ -22,7 +22,6 @@ use crate::storage::{
 };
 use crate::store::handle::Contents;
 use crate::store::open::format::{format_text, read_format};
-use crate::store::open::opening::random_id;
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
@@ -109,7 +108,7 @@ impl SalvageTarget {
         let mut state = flushed(state, &storage, &env, &options, task)?;
         // It goes ways of its own from here on.
         let store = if of.store == 0 { state.holds.store } else { of.store };
-        let origin = Origin::fork(random_id(&env)?, Point { store, seq: state.seq, entry: state.entry });
+        let origin = Origin::fork(env.entropy.id()?, Point { store, seq: state.seq, entry: state.entry });
         state.holds.store = origin.store;
         state.check()?;
         report.nodes = state.tree.len() as u64;

@@ -71,8 +71,7 @@ impl Store {
                 "a hold may go without renewal for at most 30 days, and its workers may write for at most 30 days",
             ));
         }
-        let entropy = &self.env().entropy;
-        let name = EntryId((u128::from(entropy.next()?) << 64) | u128::from(entropy.next()?) | 1);
+        let name = EntryId(self.env().entropy.id()?);
         let (free, log_store) = (self.free_number()?, self.commits().log().store());
         let open = move |state: &State| {
             let (hold, kind) = (state.next_session().max(free), kind.clone());

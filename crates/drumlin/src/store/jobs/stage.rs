@@ -88,7 +88,7 @@ impl Ticket {
                 return Err(Error::invalid("the name of the job is empty; give another one, or leave it out"));
             }
             Some(job) => job.clone(),
-            None => format!("{:016x}{:016x}", store.env().entropy.next()?, store.env().entropy.next()?),
+            None => format!("{:032x}", store.env().entropy.id()?),
         };
         if let Some(known) = state.holds.jobs.get(&job) {
             return Err(Error::already_exists(format!(

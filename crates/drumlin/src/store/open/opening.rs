@@ -137,14 +137,14 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
             lossy = opened.lossy;
             if lossy {
                 let point = Point { store: state.holds.store, seq: state.seq, entry: state.entry };
-                let forked = Origin::fork(random_id(&env)?, point);
+                let forked = Origin::fork(env.entropy.id()?, point);
                 storage.put(names::FORMAT, &[format_text(&forked).into()], WriteMode::Replace)?;
                 state.holds.store = forked.store;
             }
             (Box::new(log), state, catalog)
         }
         Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
-            let origin = Origin { store: random_id(&env)?, parent: None };
+            let origin = Origin { store: env.entropy.id()?, parent: None };
             let log = create(&disk, &*storage, uri, &options, &origin)?;
             (Box::new(log), recover::replay(&*storage, &Opened { origin, ..Opened::default() })?.0, None)
         }
@@ -177,10 +177,6 @@ fn log_lost(uri: &str, e: Error) -> Error {
 
 fn on_loss(options: &Options) -> OnLoss {
     if options.accept_loss { OnLoss::Accept } else { OnLoss::Refuse }
-}
-
-pub(in crate::store) fn random_id(env: &Env) -> Result<u128> {
-    Ok((u128::from(env.entropy.next()?) << 64) | u128::from(env.entropy.next()?) | 1)
 }
 
 /// Opens the store in `bucket`, which many processes may write at a time; creates it if requested and there is none,

@@ -291,9 +291,7 @@ impl Commits {
             // That nothing is to be done may depend on what others have changed.
             return log.refresh();
         }
-        let id = EntryId(
-            (u128::from(self.setting.env().entropy.next()?) << 64) | u128::from(self.setting.env().entropy.next()?),
-        );
+        let id = EntryId(self.setting.env().entropy.id()?);
         let append = || {
             let payload = TransactionRecord::encode(&transactions)?.into();
             let effects = transactions.iter().flat_map(|transaction: &TransactionRecord| &transaction.effects);
