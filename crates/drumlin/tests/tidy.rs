@@ -22,6 +22,9 @@ const LAYERS: [&str; 11] =
 
 /// The maximum length of a file, in Rust and Python, tests too.
 const LINES_MAX: usize = 600;
+/// Of the files of the core, at most one in as many is longer than `LONG_LINES`.
+const LONG_SHARE: usize = 10;
+const LONG_LINES: usize = 400;
 
 const FUNCTION_LINES_MAX: usize = 90;
 /// The maximum number of files in a folder of the core or of the Python package.
@@ -165,6 +168,14 @@ fn function(line: &str) -> Option<&str> {
         rest = &rest[word.len()..];
     }
     rest.strip_prefix("fn ").filter(|_| !line.ends_with(';'))?.split(['(', '<']).next()
+}
+
+#[test]
+fn few_files_of_the_core_are_long() {
+    let files = sources(&core());
+    let is_long = |file: &&PathBuf| std::fs::read_to_string(file).unwrap().lines().count() > LONG_LINES;
+    let long: Vec<&PathBuf> = files.iter().filter(is_long).collect();
+    assert!(long.len() * LONG_SHARE <= files.len(), "{} of {} files are long: {long:#?}", long.len(), files.len());
 }
 
 #[test]
