@@ -28,6 +28,7 @@ def python_tests(environment: dict[str, str]) -> list[str]:
     # They are told relative to the folder of its configuration.
     names = [f"python/{line}" for line in listed.splitlines() if line.startswith("tests/") and "::" in line]
     assert names, "no test in Python was found"
+    assert not (places := [name for name in names if " at 0x" in name]), f"names that differ from run to run: {places}"
     return [name for name in names if not any(part in name for part in NOT_HERE)]
 
 
