@@ -168,7 +168,7 @@ def test_a_result_shows_its_first_rows(store: drumlin.Store) -> None:
     store.write("t", {"n": list(range(100)), "x": [None] + [0.5] * 99, "at": times}, metadata="noted")
     reader = read(store.read("t"))
     assert reader.rows == 11
-    assert {"version 0, 100 rows, 3 columns", "n", "Int64", "null", "0.5", "2026-01-02 03:04:09"} <= set(reader.text)
+    assert {"version 0, 100 rows, 3 columns", "n", "int64", "null", "0.5", "2026-01-02 03:04:09"} <= set(reader.text)
     assert text(store.read("t", where="n >= 90", columns=["n"])).split()[-10:] == [str(n) for n in range(90, 100)]
     assert text(store.read("t", tail=50, columns=["n"])).split()[-10:] == [str(n) for n in range(50, 60)]
     assert text(store.read("t", tail=3, columns=["n"])).split()[-3:] == ["97", "98", "99"]

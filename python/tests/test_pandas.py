@@ -303,3 +303,15 @@ def test_any_frame_comes_back(frame: pd.DataFrame) -> None:
         back = store.read("t").to_pandas()
         assert len(back) == 2 * len(frame)
         assert_frame_equal(back.iloc[: len(frame)], frame, check_index_type=False, check_freq=False)
+
+
+def test_columns_of_numbers_take_the_short_way() -> None:
+    """Their Arrow types are known by name to what makes frames of them without pyarrow's conversions."""
+    from drumlin._pandas.plain import _KINDS
+
+    kinds = [*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float32", "float64", "bool"]
+    kinds += [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
+    with drumlin.open("memory://") as store:
+        store.write("t", pd.DataFrame({kind: np.zeros(2).astype(kind) for kind in kinds}))
+        schema = store.read("t").schema
+    assert [_KINDS.get(type_) for type_ in schema.types] == schema.names

@@ -55,11 +55,11 @@ def is_plain(frame: pd.DataFrame) -> bool:
 
 #: NumPy types that can represent all values of Arrow types.
 _KINDS = {
-    "Boolean": "bool",
-    **{f"{sign}nt{bits}": f"{sign}nt{bits}".lower() for sign in ("I", "UI") for bits in (8, 16, 32, 64)},
-    "Float32": "float32",
-    "Float64": "float64",
-    **{f"Timestamp({unit})": f"datetime64[{unit.replace('µ', 'u')}]" for unit in ("s", "ms", "µs", "ns")},
+    "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float": "float32",
+    "double": "float64",
+    **{f"timestamp[{unit}]": f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")},
 }
 
 

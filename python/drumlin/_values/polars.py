@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["has_polars_type", "polars_frame"]
 
 #: How to recognise types that Polars would read as others, or lacks; also nested.
-_OTHERS = re.compile(r"Decimal(?:32|64|256)\(|Decimal128\(\d+, -")
-_NONE = re.compile(r"Interval\(|ListView\(|Union\(|RunEndEncoded\(")
-_ZONE = re.compile(r'Timestamp\([^"()]*"([^"]*)"\)')
+_OTHERS = re.compile(r"\bdecimal(?:32|64|256)\(|\bdecimal128\(\d+, -")
+#: Not the name of a field within a type, which a colon follows.
+_NONE = re.compile(r"\b(?:month|day_time|month_day_nano)_interval\b(?!:)|list_view<|_union<|\brun_end_encoded<")
+_ZONE = re.compile(r"\btimestamp\[\w+, tz=([^\]]*)\]")
 
 #: The maximum number of digits of a Polars decimal.
 _DIGITS = 38

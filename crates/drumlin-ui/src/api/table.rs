@@ -1,6 +1,6 @@
 //! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
 
-use drumlin::{Activity, Result, Retention, Tables, VersionInfo};
+use drumlin::{Activity, Result, Retention, Tables, TypeName, VersionInfo};
 use serde_json::{Value, json};
 
 use super::asked::as_of;
@@ -44,7 +44,7 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
     let (stat, schema, constraints) = (table.stat()?, table.schema(&as_of)?, table.constraints(&as_of)?);
     let columns = schema.fields().iter().map(|field| {
         json!({
-            "name": field.name(), "type": field.data_type().to_string(), "kind": kind(field.data_type()),
+            "name": field.name(), "type": TypeName(field.data_type()).to_string(), "kind": kind(field.data_type()),
             "nullable": field.is_nullable(),
         })
     });
