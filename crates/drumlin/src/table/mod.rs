@@ -40,7 +40,7 @@ pub use read::diff::difference;
 pub use read::matching::{FoundRows, Matches, matching_rows};
 pub use read::prefetch::Ahead;
 pub use read::range::KeyRange;
-pub use schema::arrays::find as find_column;
+pub use schema::arrays::{find as find_column, find_requested};
 pub use schema::claims::forgotten;
 pub use schema::compression::{compressed_as, compression_of};
 pub use schema::conform::{Conform, conform};

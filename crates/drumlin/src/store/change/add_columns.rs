@@ -19,7 +19,7 @@ use crate::store::read::resolve::{newest, table_at};
 use crate::store::{Frame, Store, Table, UpdateOptions, VersionInfo};
 use crate::table::{
     Alter, Assignment, Fill, Merge, NewColumn, NewValues, RowGroup, VersionKind, WhenMatched, changed_columns, conform,
-    find_column,
+    find_column, find_requested,
 };
 
 /// A function that computes columns of rows from others: the batch that it returns has as many rows.
@@ -207,13 +207,10 @@ impl Store {
         let schema = &table.schema_of(version)?.0;
         let is_new = |name: &str| answer.index_of(name).is_ok();
         let read: Vec<usize> = match read {
-            Some(names) => names.iter().map(|name| find_column(schema, name)).collect::<Result<_>>()?,
+            Some(names) if !names.is_empty() => find_requested(schema, names)?,
+            Some(_) => Vec::new(),
             None => (0..schema.fields().len()).filter(|at| !is_new(schema.field(*at).name())).collect(),
         };
-        if let Some(at) = (1..read.len()).find(|at| read[..*at].contains(&read[*at])) {
-            let name = schema.field(read[at]).name();
-            return Err(Error::invalid(format!("column '{name}' was requested twice")));
-        }
         let places = answer.fields().iter().map(|field| find_column(schema, field.name()));
         let places: Vec<usize> = places.collect::<Result<_>>()?;
         let reader = self.reader();

@@ -19,7 +19,9 @@ use crate::memtable::{Keys, RowBytes};
 use crate::store::commit::in_groups::MemoryScope;
 use crate::store::parts::Pin;
 use crate::store::{Place, Store, Table};
-use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, union};
+use crate::table::{
+    Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, find_requested, union,
+};
 
 /// The column that says what happened to a row.
 const CHANGE: &str = "_change";
@@ -166,7 +168,8 @@ impl Diff {
         let union = union(&schemas);
         let whole = &union.schema;
         let mut read: Vec<String> = match &options.columns {
-            Some(columns) => columns.clone(),
+            // Before rows in memory become row groups for it.
+            Some(columns) => find_requested(whole, columns).map(|_| columns.clone())?,
             None => whole.fields().iter().map(|field| field.name().clone()).collect(),
         };
         let width = read.len();

@@ -20,7 +20,7 @@ use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
 use crate::table::memory::overlay::{Overlay, OverlayRows};
-use crate::table::schema::arrays::find;
+use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{Ahead, Renew, RowGroup, Rows, ScanPart, TableCodec, View};
 
@@ -168,15 +168,11 @@ impl Scan {
         let version_schema = read_as.schema().clone();
         let mut columns: Vec<usize> = match &options.columns {
             None => (0..version_schema.fields().len()).collect(),
-            Some(names) => names.iter().map(|name| find(&version_schema, name)).collect::<Result<_>>()?,
+            Some(names) => find_requested(&version_schema, names)?,
         };
         let width = columns.len();
         if width == 0 {
-            return Err(Error::invalid("no column was requested"));
-        }
-        if let Some(&twice) = columns.iter().enumerate().find(|(at, c)| columns[..*at].contains(c)).map(|(_, c)| c) {
-            let name = version_schema.field(twice).name();
-            return Err(Error::invalid(format!("column '{name}' was requested twice")));
+            return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
         let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &pool, &view), Ok)?;

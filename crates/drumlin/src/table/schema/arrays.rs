@@ -3,12 +3,25 @@
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
 use roaring::RoaringBitmap;
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 pub use crate::filter::find_column as find;
+
+/// The places of columns that are asked for by name. `NotFound` if one does not exist, `InvalidArgument` if there is none, or one twice.
+pub fn find_requested(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
+    let places = names.iter().map(|name| find(schema, name)).collect::<Result<Vec<usize>>>()?;
+    if places.is_empty() {
+        return Err(Error::invalid("no column was requested"));
+    }
+    if let Some(at) = (1..places.len()).find(|at| places[..*at].contains(&places[*at])) {
+        let name = schema.field(places[at]).name();
+        return Err(Error::invalid(format!("column '{name}' was requested twice")));
+    }
+    Ok(places)
+}
 
 /// The rows of a row group as an Arrow mask.
 pub(in crate::table) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {

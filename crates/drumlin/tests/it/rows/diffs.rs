@@ -180,3 +180,22 @@ fn schemas_that_differ_are_compared_in_both_columns_or_refused() {
     let options = DiffOptions { columns: Some(vec!["none".into()]), ..DiffOptions::default() };
     assert!(store.table("t").diff(&at(0), &at(1), &options).is_err());
 }
+
+#[test]
+fn a_difference_that_is_refused_numbers_no_version() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let rows = batch(&numbered(0, 3));
+    let options = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.table("t").create(rows.schema(), options).unwrap();
+    store.table("t").upsert(rows, &Default::default()).unwrap();
+    let seq = store.seq().unwrap();
+    for columns in [&["name", "name"][..], &["none"], &[]] {
+        let columns = Some(columns.iter().map(|name| (*name).to_owned()).collect());
+        let options = DiffOptions { columns, ..DiffOptions::default() };
+        store.table("t").diff(&at(0), &AsOf::Newest, &options).err().unwrap();
+        assert_eq!(store.seq().unwrap(), seq);
+    }
+    // One that is not refused does.
+    store.table("t").diff(&at(0), &AsOf::Newest, &Default::default()).unwrap();
+    assert!(store.seq().unwrap() > seq);
+}
