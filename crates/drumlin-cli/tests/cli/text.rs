@@ -47,7 +47,7 @@ fn json_types_are_read_off_the_values() {
         "mixed string",
         "none string",
         "list list<int64>",
-        "ok Boolean",
+        "ok bool",
         "pair struct<in: list<struct<deep: double>>>",
     ];
     assert_eq!(columns, expected);
