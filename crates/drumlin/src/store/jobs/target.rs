@@ -31,7 +31,7 @@ pub struct StageOptions {
     pub mode: StageMode,
     /// The sort order of tables that do not exist yet. Default: none.
     pub sort: Vec<String>,
-    /// How long staged blocks are kept without [`Ticket::beat`], in microseconds. Default: an hour.
+    /// How long staged blocks are kept without [`crate::store::Ticket::beat`], in microseconds. Default: an hour.
     pub life_micros: u64,
     /// For how long workers may write, in microseconds. Default: a day.
     pub work_micros: u64,
