@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use drumlin::catalog::{Compare, Condition, Pattern, Payload, PutOptions};
 use drumlin::storage::SimDisk;
@@ -397,4 +398,31 @@ fn a_conflict_says_in_words_what_changed() {
         assert!(e.to_string().contains(expected), "{e}");
         assert!(!e.to_string().contains(['(', '"', '{']), "{e}");
     }
+}
+
+#[test]
+fn what_met_a_conflict_is_begun_again_on_what_others_made() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    store.tree().put("count", Payload::from(0)).unwrap();
+    let (mut tx, mut attempts) = (store.with_message("counted").unwrap().transaction().unwrap(), 0);
+    loop {
+        attempts += 1;
+        let count = tx.tree().get("count").unwrap().and_then(|payload| payload.to_json()?.as_i64()).unwrap();
+        tx.tree().put("count", Payload::from(count + 1)).unwrap();
+        if attempts < 3 {
+            store.tree().put("count", Payload::from(10 * attempts)).unwrap();
+        }
+        match tx.commit_or_again().unwrap() {
+            // What it was is over, and has left nothing.
+            Some(again) => assert!(std::mem::replace(&mut tx, again).is_aborted()),
+            None => break,
+        }
+    }
+    assert_eq!((attempts, number(&store, "count")), (3, 21));
+    assert!(tx.has_ended() && tx.commit_or_again().is_err());
+    let (mut feed, mut said) = (store.changes(drumlin::Seq(0)).unwrap(), Vec::new());
+    while let Some(commit) = feed.next(Some(Duration::ZERO)).unwrap() {
+        said.extend(commit.messages().map(str::to_owned));
+    }
+    assert_eq!(said, ["counted"]);
 }
