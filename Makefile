@@ -126,7 +126,7 @@ check: build
 	$(MAKE) page-tools test
 
 bench: build
-	cargo bench --workspace $(PLANTED) --bench tree
+	cargo bench --workspace $(PLANTED) --bench tree --bench maps
 	$(BIN)/python bench/tree.py
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)

@@ -15,9 +15,9 @@ use arrow::buffer::Buffer;
 use arrow::datatypes::*;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use drumlin::{Frame, Options, TableOptions, WriteOptions};
 use drumlin::arrays::checked_array;
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
+use drumlin::{Frame, Options, TableOptions, WriteOptions};
 use fastrand::Rng;
 
 use arrays::{any_type, array, shown};

@@ -7,7 +7,9 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use clap::Args;
 use drumlin::UpdateOptions;
-use drumlin::{Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables, TypeName};
+use drumlin::{
+    Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables, TypeName,
+};
 
 use super::update::assignment;
 use crate::bar::Bar;

@@ -7,9 +7,15 @@ use super::{Error, Result};
 /// A source of random numbers.
 pub trait Entropy: Send + Sync {
     /// 64 random bits.
+    ///
+    /// # Errors
+    /// `Unavailable` if there are none to be had.
     fn next(&self) -> Result<u64>;
 
     /// A number that nothing else has: 127 random bits, never 0.
+    ///
+    /// # Errors
+    /// Those of [`Entropy::next`].
     fn id(&self) -> Result<u128> {
         Ok((u128::from(self.next()?) << 64) | u128::from(self.next()?) | 1)
     }

@@ -86,7 +86,10 @@ impl Context {
         Self(Some(Arc::new(ContextLink { what, above: self })))
     }
 
-    /// `Cancelled` if one of the calls is to stop.
+    /// Fails if one of the calls is to stop.
+    ///
+    /// # Errors
+    /// `Cancelled`.
     pub fn check(&self) -> Result<()> {
         self.links().try_for_each(|what| match what {
             What::Stops(cancel) => cancel.check(),
@@ -193,6 +196,9 @@ pub fn receive<T>(receiver: &Receiver<T>) -> Result<Result<T, RecvError>> {
 }
 
 /// Waits for the last message of work that ends by itself once it is to stop; looks in between.
+///
+/// # Errors
+/// `RecvError` if it has ended without one.
 pub fn finish<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
     loop {
         match receiver.try_recv() {

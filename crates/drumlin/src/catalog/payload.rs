@@ -233,6 +233,9 @@ impl PayloadWriter {
     }
 
     /// Writes a number that is finite.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not.
     pub fn float(&mut self, value: f64) -> Result<()> {
         if !value.is_finite() {
             return Err(Error::invalid(format!("the payload contains {value}, which is not a JSON number")));
@@ -247,18 +250,27 @@ impl PayloadWriter {
     }
 
     /// Begins a list of `len` values.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are too many.
     pub fn list(&mut self, len: usize) -> Result<()> {
         rmp::encode::write_array_len(&mut self.stored, count(len)?).expect(TAKES_ALL);
         Ok(())
     }
 
     /// Begins an object of `len` names, each followed by its value, in ascending order of the names.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are too many.
     pub fn object(&mut self, len: usize) -> Result<()> {
         rmp::encode::write_map_len(&mut self.stored, count(len)?).expect(TAKES_ALL);
         Ok(())
     }
 
-    /// Ends the value. Fails if it is too large, nested too deeply, or not written correctly.
+    /// Ends the value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is too large, nested too deeply, or not written correctly.
     pub fn finish(self) -> Result<Payload> {
         let mut rest = &self.stored[1..];
         if check(&mut rest, 0).is_none() || !rest.is_empty() {
@@ -397,6 +409,9 @@ impl<'a> Value<'a> {
     }
 
     /// The same value as a payload.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is too large, nested too deeply, or has a number that is not finite.
     pub fn to_payload(self) -> Result<Payload> {
         let mut writer = PayloadWriter::default();
         self.write(&mut writer)?;

@@ -176,7 +176,8 @@ impl BoundExpression {
         &self.columns
     }
 
-    /// The value of each row; null where it is unknown. The batch is as for [`BoundFilter::evaluate`].
+    /// The value of each row; null where it is unknown. The batch holds the columns needed by name, in
+    /// the schema's types or physical variants of them (narrower integers and decimals, string views, dictionaries).
     ///
     /// # Errors
     /// `InvalidArgument` naming a value that the type does not hold, or a calculation that overflows.

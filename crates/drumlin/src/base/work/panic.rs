@@ -11,6 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::base::{Error, Result};
 
 /// Runs `work`; a panic becomes an error of kind `Internal`. After a panic, what `work` was changing must not be used.
+///
+/// # Errors
+/// Those of `work`; `Internal` if it panicked.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
 }

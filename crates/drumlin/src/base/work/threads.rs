@@ -7,6 +7,9 @@ use crate::base::{Error, Result};
 /// Starts threads.
 pub trait Threads: Send + Sync {
     /// Runs `work` on a new thread called `name`.
+    ///
+    /// # Errors
+    /// `Unavailable` if the system starts no more threads.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<ThreadId>;
 
     /// The calling thread.

@@ -28,7 +28,10 @@ pub fn meant<'a>(name: &'a str, schema: &Schema) -> &'a str {
     if is_index { INDEX_COLUMN } else { name }
 }
 
-/// The position of the column that `name` means, or an error that lists the existing columns.
+/// The position of the column that `name` means.
+///
+/// # Errors
+/// `InvalidArgument`, listing the existing columns.
 pub fn find(schema: &Schema, name: &str) -> crate::base::Result<usize> {
     schema.index_of(meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();

@@ -22,8 +22,10 @@ use super::select::take_rows;
 use super::types::{holds, view_range};
 use crate::base::{Error, Result, TypeName};
 
-/// Joins pieces of one type, at least one. `SchemaMismatch` if the joined dictionary has more values than its keys can
-/// address.
+/// Joins pieces of one type, at least one.
+///
+/// # Errors
+/// `SchemaMismatch` if the joined dictionary has more values than its keys can address.
 pub fn join(pieces: &[ArrayRef]) -> Result<ArrayRef> {
     if let [piece] = pieces {
         return Ok(piece.clone());

@@ -93,7 +93,7 @@ impl View {
     }
 
     /// What was visible of `table` at `time`, in the state of the commit `seq`; `history` reads a history.
-    pub fn at(
+    pub(crate) fn at(
         table: &Arc<TableState>,
         time: Timestamp,
         seq: Seq,
@@ -123,11 +123,17 @@ impl View {
     }
 
     /// The columns of its version.
+    ///
+    /// # Errors
+    /// `NotFound` if the version is gone.
     pub fn schema(&self) -> Result<SchemaRef> {
         Ok(self.table.schema_of(self.read_point.version)?.0.clone())
     }
 
     /// The columns that its rows are ordered by.
+    ///
+    /// # Errors
+    /// `NotFound` if the version is gone.
     pub fn order(&self) -> Result<&[String]> {
         self.table.order_of(self.read_point.version)
     }

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use crate::base::{Error, Result};
 pub use crate::filter::find_column as find;
 
-/// The places of columns that are asked for by name. `NotFound` if one does not exist, `InvalidArgument` if there is none, or one twice.
+/// The places of columns that are asked for by name. `InvalidArgument` if one does not exist, is there twice, or if there is none.
 pub fn find_requested(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
     let places = names.iter().map(|name| find(schema, name)).collect::<Result<Vec<usize>>>()?;
     if places.is_empty() {

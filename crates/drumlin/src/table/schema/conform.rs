@@ -116,6 +116,9 @@ impl Conform {
 }
 
 /// Converts `batch` to `schema`.
+///
+/// # Errors
+/// `SchemaMismatch` if a column is missing, is none of the schema's, or has values that the wanted type does not hold.
 pub fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     conform_from(batch, schema, 0)
 }

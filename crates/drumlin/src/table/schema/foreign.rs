@@ -35,6 +35,7 @@ const PARALLEL_MIN: usize = 1 << 16;
 /// The rows of `rows`, a struct with the fields of `schema`, each column checked; in parallel, if that is worthwhile and
 /// there is a pool.
 ///
+/// # Errors
 /// `InvalidArgument` if they do not keep Arrow's rules.
 pub fn checked_rows(pool: Option<&Pool>, schema: &SchemaRef, rows: &ArrayData) -> Result<RecordBatch> {
     checked_range(pool, schema, rows, 0..rows.len())
@@ -91,7 +92,10 @@ fn checked_range(
     RecordBatch::try_new_with_options(schema.clone(), columns, &options).map_err(broken)
 }
 
-/// An array that another library made, checked. `InvalidArgument` if it does not keep Arrow's rules.
+/// An array that another library made, checked.
+///
+/// # Errors
+/// `InvalidArgument` if it does not keep Arrow's rules.
 pub fn checked_array(data: &ArrayData) -> Result<ArrayRef> {
     caught(|| {
         check_type(data.data_type())?;
