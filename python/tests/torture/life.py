@@ -55,6 +55,10 @@ class Life:
 
 def live(life: Life) -> None:
     """The worker."""
+    # pyarrow loads modules when it first meets a table; their files would be struck as if they were the store's.
+    with drumlin.open("memory://") as store:
+        store.write("t", {"n": [1]})
+        store.read("t").to_arrow()
     Worker(life).work()
 
 
