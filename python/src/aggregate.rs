@@ -1,8 +1,7 @@
 //! What is asked of groups, as Python says it.
 
 use arrow::datatypes::{DataType, Schema, TimeUnit};
-use drumlin::TypeName;
-use drumlin::{Aggregate, Error, Every, Function, GroupBy, Length, Result};
+use drumlin::{Aggregate, Error, Every, Function, GroupBy, Length, Result, TypeName};
 
 /// Where a bucket begins: microseconds since 1970, nanoseconds beyond that, and whether it is of a time zone.
 pub type Origin = (i64, i64, bool);

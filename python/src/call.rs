@@ -22,8 +22,7 @@ use drumlin::embedding::{
     caught,
     waiting::{Context, watched, with_stop},
 };
-use drumlin::{Cancel, Progress, Task};
-use drumlin::{Error, ErrorKind, Result};
+use drumlin::{Cancel, Error, ErrorKind, Progress, Result, Task};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 

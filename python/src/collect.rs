@@ -11,8 +11,7 @@ use arrow::datatypes::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use drumlin::{ErrorKind, Result};
-use drumlin::{Scan, ScanPart};
+use drumlin::{ErrorKind, Result, Scan, ScanPart};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;

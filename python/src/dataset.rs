@@ -1,8 +1,7 @@
 //! A data set: a table, or all tables that a pattern matches, and expressions of pyarrow over it.
 
 use arrow::ipc::root_as_footer;
-use drumlin::{Cancel, Filter, ScanOptions};
-use drumlin::{Error, Result};
+use drumlin::{Cancel, Error, Filter, Result, ScanOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;

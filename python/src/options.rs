@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::{
-    AsOf, BucketOptions, Filter, LookupOptions, Missing, Mode, Options, PlanOptions, Retention, ScanOptions, Sync,
-    Timestamp, Version,
+    AsOf, BucketOptions, Compression, Filter, LookupOptions, Missing, Mode, Options, PlanOptions, Retention,
+    ScanOptions, SchemaMode, Sync, Timestamp, Version,
 };
-use drumlin::{Compression, SchemaMode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

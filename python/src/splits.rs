@@ -1,7 +1,6 @@
 //! Parts of a data set for other processes, and the lease that keeps them.
 
-use drumlin::Cancel;
-use drumlin::{Filter, ScanOptions, Stat};
+use drumlin::{Cancel, Filter, ScanOptions, Stat};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

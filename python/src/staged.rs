@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drumlin::Task;
-use drumlin::{Aborted, StageMode, StageOptions, StagedCommit, Version};
+use drumlin::{Aborted, StageMode, StageOptions, StagedCommit, Task, Version};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -6,11 +6,10 @@ use arrow::datatypes::Field;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drumlin::Task;
 use drumlin::{
     Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, UpdateOptions, WhenMatched, WhenNotMatched,
-    WriteOptions,
+    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, UpdateOptions, WhenMatched,
+    WhenNotMatched, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;

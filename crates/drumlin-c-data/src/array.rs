@@ -5,10 +5,9 @@ use std::ffi::c_void;
 use arrow::array::{ArrayData, BufferSpec, layout};
 use arrow::datatypes::DataType;
 use arrow::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
-use drumlin::TypeName;
 use drumlin::arrays::children;
 use drumlin::embedding::caught;
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, TypeName};
 
 use crate::malformed;
 

@@ -7,8 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use drumlin::TypeName;
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, TypeName};
 
 use crate::{array, field, malformed};
 

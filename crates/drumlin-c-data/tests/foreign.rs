@@ -16,8 +16,7 @@ use arrow::datatypes::*;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::arrays::checked_array;
-use drumlin::{Error, ErrorKind, Result, Store, Tables};
-use drumlin::{Frame, Options, TableOptions, WriteOptions};
+use drumlin::{Error, ErrorKind, Frame, Options, Result, Store, TableOptions, Tables, WriteOptions};
 use fastrand::Rng;
 
 use arrays::{any_type, array, shown};

@@ -1,7 +1,6 @@
 //! The nodes that an argument selects: a plain path selects itself and all below it, a pattern what it matches.
 
-use drumlin::Pattern;
-use drumlin::{Store, Tables};
+use drumlin::{Pattern, Store, Tables};
 
 use crate::failure::Failure;
 

@@ -26,9 +26,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumlin::Cancel;
 use drumlin::embedding::{Entropy, OsEntropy};
-use drumlin::{Error, Result, Store};
+use drumlin::{Cancel, Error, Result, Store};
 use parking_lot::Mutex;
 use tokio::runtime::Runtime;
 

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use drumlin::Cancel;
 use drumlin::embedding::caught;
-use drumlin::{Result, Store};
+use drumlin::{Cancel, Result, Store};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;

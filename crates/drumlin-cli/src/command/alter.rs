@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use clap::Args;
-use drumlin::UpdateOptions;
 use drumlin::{
     Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables, TypeName,
+    UpdateOptions,
 };
 
 use super::update::assignment;

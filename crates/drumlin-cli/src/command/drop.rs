@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use drumlin::{Missing, ReclaimOptions};
-use drumlin::{Store, Tables};
+use drumlin::{Missing, ReclaimOptions, Store, Tables};
 
 use super::reclaim;
 use crate::bar::Bar;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use drumlin::{AsOf, Filter, ReadOptions, ScanOptions};
-use drumlin::{Store, Tables};
+use drumlin::{AsOf, Filter, ReadOptions, ScanOptions, Store, Tables};
 
 use crate::as_of;
 use crate::bar::Bar;

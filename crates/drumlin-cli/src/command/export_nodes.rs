@@ -4,8 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::Task;
-use drumlin::{Store, Tables};
+use drumlin::{Store, Tables, Task};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};

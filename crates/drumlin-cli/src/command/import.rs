@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use clap::Args;
-use drumlin::{AsOf, Frame, TableOptions, VersionInfo, WriteOptions};
-use drumlin::{Error, ErrorKind, SchemaMode, Store, Tables};
+use drumlin::{AsOf, Error, ErrorKind, Frame, SchemaMode, Store, TableOptions, Tables, VersionInfo, WriteOptions};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};

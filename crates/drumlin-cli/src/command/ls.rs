@@ -1,8 +1,7 @@
 //! `ls`: the tables of a store.
 
 use clap::Args;
-use drumlin::{ListEntry, TableFigures};
-use drumlin::{Store, Tables};
+use drumlin::{ListEntry, Store, TableFigures, Tables};
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};

@@ -4,8 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use drumlin::{Condition, Payload, PutMode, PutOptions, check_path};
-use drumlin::{ErrorKind, Tables};
+use drumlin::{Condition, ErrorKind, Payload, PutMode, PutOptions, Tables, check_path};
 
 use crate::failure::{Failure, Outcome};
 use crate::files;

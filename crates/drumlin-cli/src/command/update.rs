@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use drumlin::UpdateOptions;
-use drumlin::{Expression, Tables};
+use drumlin::{Expression, Tables, UpdateOptions};
 
 use crate::bar::Bar;
 use crate::failure::{Failure, Outcome};

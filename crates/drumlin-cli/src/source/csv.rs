@@ -11,8 +11,7 @@ use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::{Decoder, Format};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use drumlin::TypeName;
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, TypeName};
 
 use super::csv_types::Seen;
 use super::form::{Origin, TextForm, check_encoding, misfit, names, not_utf8};

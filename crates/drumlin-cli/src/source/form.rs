@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use drumlin::TypeName;
-use drumlin::{Error, Result, parse_type};
+use drumlin::{Error, Result, TypeName, parse_type};
 
 use crate::grid::one_line;
 use crate::text_form::cut_short;

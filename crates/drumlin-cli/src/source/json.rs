@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Schema, SchemaRef};
-use drumlin::TypeName;
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, TypeName};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

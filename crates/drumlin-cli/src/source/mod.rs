@@ -22,9 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use clap::ValueEnum;
-use drumlin::Cancel;
 use drumlin::arrays::conform;
-use drumlin::{Error, Result};
+use drumlin::{Cancel, Error, Result};
 
 pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
 

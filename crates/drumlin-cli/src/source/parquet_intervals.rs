@@ -11,8 +11,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, IntervalDayTimeType, IntervalMonthDayNano, IntervalUnit, IntervalYearMonthType, Schema,
     SchemaRef,
 };
-use drumlin::TypeName;
-use drumlin::{Error, Result};
+use drumlin::{Error, Result, TypeName};
 
 const NANOS: i64 = 1_000_000;
 

@@ -1,7 +1,6 @@
 //! Which rows are asked for: of a version of a table, filtered, in some columns.
 
-use drumlin::Cancel;
-use drumlin::{AsOf, Error, Filter, Result, ScanOptions, Store, Tables, Timestamp, Version};
+use drumlin::{AsOf, Cancel, Error, Filter, Result, ScanOptions, Store, Tables, Timestamp, Version};
 
 use crate::query::Query;
 

@@ -5,9 +5,9 @@ use drumlin::arrow::array::{Array, AsArray, Float64Array, RecordBatch};
 use drumlin::arrow::compute::cast;
 use drumlin::arrow::datatypes::{DataType, Float64Type};
 use drumlin::{
-    Aggregate, AsOf, Dataset, DatasetOptions, Error, Filter, Function, GroupBy, Pattern, Result, ScanOptions, Tables,
+    Aggregate, AsOf, Cancel, Dataset, DatasetOptions, Error, Filter, Function, GroupBy, Path, Pattern, Result,
+    ScanOptions, Tables, TypeName,
 };
-use drumlin::{Cancel, Path, TypeName};
 use serde_json::{Value, json};
 
 use super::asked::{as_of, filter};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use drumlin::{Action, Cause};
-use drumlin::{ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, TableAction};
+use drumlin::{Action, Cause, ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, TableAction};
 use serde_json::{Value, json};
 
 use super::context::Context;

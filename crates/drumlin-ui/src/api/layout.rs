@@ -1,7 +1,8 @@
 //! The map: row groups in their blocks, who needs them, and what a checkpoint would do. Rows of numbers, since there may be many.
 
-use drumlin::{CellKind, Layout, LayoutCell, LayoutOptions, LayoutTable, NeededBy, Pattern, Result, TableHome};
-use drumlin::{Path, Reason};
+use drumlin::{
+    CellKind, Layout, LayoutCell, LayoutOptions, LayoutTable, NeededBy, Path, Pattern, Reason, Result, TableHome,
+};
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -3,8 +3,10 @@
 use drumlin::arrow::array::RecordBatch;
 use drumlin::arrow::compute::concat_batches;
 use drumlin::arrow::datatypes::{Schema, SchemaRef};
-use drumlin::{Cancel, Path, TypeName};
-use drumlin::{DatasetOptions, DiffOptions, Error, Pattern, ReadOptions, Result, ScanOptions, Tables, Transaction};
+use drumlin::{
+    Cancel, DatasetOptions, DiffOptions, Error, Path, Pattern, ReadOptions, Result, ScanOptions, Tables, Transaction,
+    TypeName,
+};
 use serde_json::json;
 
 use super::asked::{Asked, COLUMNS_MAX, as_of, filter};

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use drumlin::Cancel;
 use drumlin::arrow::array::{RecordBatch, UInt32Array};
 use drumlin::arrow::compute::{SortOptions, concat_batches, sort_to_indices, take_record_batch};
-use drumlin::{Error, ReadOptions, Result, Store, Tables};
+use drumlin::{Cancel, Error, ReadOptions, Result, Store, Tables};
 use parking_lot::Mutex;
 
 use super::asked::Asked;

@@ -1,8 +1,7 @@
 //! The tree, as a list of nodes in path order of which the page asks for a part at a time. Figures are found only for the tables of
 //! that part.
 
-use drumlin::{Content, Payload};
-use drumlin::{Result, Tables};
+use drumlin::{Content, Payload, Result, Tables};
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -1,7 +1,6 @@
 //! The two changes that the page can make, on a server that was started to write.
 
-use drumlin::Task;
-use drumlin::{CheckpointOptions, Error, Result};
+use drumlin::{CheckpointOptions, Error, Result, Task};
 use serde_json::{Value, json};
 
 use super::context::Context;

@@ -246,7 +246,7 @@ impl<'a> TypeText<'a> {
         Some(DataType::Map(Arc::new(entries), sorted))
     }
 
-    /// `<values=type, indices=type>`; what pyarrow adds of their order is passed over.
+    /// `<values=type, indices=type>`; the order that pyarrow prints after them is ignored.
     fn dictionary(&mut self, depth: usize) -> Option<DataType> {
         self.expect("<")?;
         self.expect("values=")?;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, Result, Timestamp};
+use crate::base::{ErrorKind, Result, Timestamp};
 use crate::catalog::State;
 use crate::store::Store;
 use crate::store::parts::Proposal;
 
 /// How often a change that was a conflict is prepared before its caller gets the conflict.
-pub(in crate::store) const ATTEMPTS_MAX: usize = 1000;
+const ATTEMPTS_MAX: usize = 1000;
 
 /// A call that changes a store. In a store that others write too, what they had committed when it began has been taken in, so that what it writes
 /// does not depend on anything that was changed before.
@@ -19,14 +19,12 @@ pub(in crate::store) struct Call<'a> {
 }
 
 /// Runs `attempt`, which prepares and commits; again while the commit, the inner result, is a conflict.
-pub(in crate::store) fn retry_conflicts<T, E: From<Error>>(
-    mut attempt: impl FnMut() -> Result<Result<T>, E>,
-) -> Result<T, E> {
+pub(in crate::store) fn retry_conflicts<T>(mut attempt: impl FnMut() -> Result<Result<T>>) -> Result<T> {
     let mut attempts = Attempts::default();
     loop {
         let done = attempt()?;
         if !attempts.go_on_after(&done) {
-            return Ok(done?);
+            return done;
         }
     }
 }

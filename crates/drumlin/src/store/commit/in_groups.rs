@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::call::{Call, retry_conflicts};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, ErrorKind, Result, TableId, Task};
+use crate::base::{ErrorKind, Result, TableId, Task};
 use crate::catalog::{Effect, Path, Read, State};
 use crate::store::Store;
 use crate::store::nouns::transaction::{OpenTransaction, run_again};
@@ -83,7 +83,7 @@ impl Store {
         which: MemoryScope,
         work: impl Fn(&State, &Arc<Pin>) -> Result<T>,
     ) -> Result<T> {
-        retry_conflicts::<_, Error>(|| {
+        retry_conflicts(|| {
             let transaction = self.transaction()?;
             let done = transaction.change_tables(|store, open| {
                 open.put_in_groups(store, tables, which)?;

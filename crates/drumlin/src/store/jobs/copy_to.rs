@@ -148,7 +148,7 @@ impl Store {
             }
             Ok(Ok(()))
         };
-        self.while_reclaimed(|| retry_conflicts::<_, Error>(&mut attempt))?;
+        self.while_reclaimed(|| retry_conflicts(&mut attempt))?;
         report.tables.sort_unstable();
         report.present.retain(|path| report.tables.binary_search(path).is_err());
         Ok(report)

@@ -22,21 +22,6 @@ use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Store, WriteOptions};
 use crate::table::{Checks, RowsChange, RowsSchema, TableCodec, TableState, batch_bytes};
 
-/// The keys of the rows of a frame.
-fn keys_alone<'a>(
-    codec: Arc<TableCodec>,
-    frame: Frame<'a>,
-    path: &Path,
-    pool: &Pool,
-) -> impl Iterator<Item = Result<RecordBatch>> + use<'a> {
-    let table = format!("'{path}'");
-    frame.into_batches(pool, &table).map(move |batch| {
-        let schema = codec.key_schema().clone();
-        let keys = codec.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(schema, keys)?));
-        keys.map_err(|e| e.context(&table))
-    })
-}
-
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
     pub fn of_rows(
@@ -55,7 +40,12 @@ impl<'a> Gathered<'a> {
 
     /// The keys alone, none of which are pulled yet.
     fn of_keys(codec: Arc<TableCodec>, frame: Frame<'a>, path: &Path, pool: &Pool) -> Self {
-        let (schema, rest) = (codec.key_schema().clone(), keys_alone(codec.clone(), frame, path, pool));
+        let (table, schema) = (format!("'{path}'"), codec.key_schema().clone());
+        let (of, wanted) = (codec.clone(), schema.clone());
+        let rest = frame.into_batches(pool, &table).map(move |batch| {
+            let keys = of.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(wanted.clone(), keys)?));
+            keys.map_err(|e| e.context(&table))
+        });
         Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: None }
     }
 
@@ -154,13 +144,14 @@ impl Store {
             return Gathered::of_keys(codec, frame, path, pool).draw(bytes, cancel);
         }
         let rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
-        let gathered = if rows.evolves {
-            let evolved = Some((codec.schema().clone(), rows.stored.clone()));
-            let codec = Arc::new(TableCodec::new(&rows.stored.0, table.order())?);
-            Gathered { evolved, ..Gathered::of_rows(codec, &rows, frame, path, pool)? }
-        } else {
-            Gathered::of_rows(codec, &rows, frame, path, pool)?
+        let (codec, evolved) = match rows.evolves {
+            true => {
+                let own = codec.schema().clone();
+                (Arc::new(TableCodec::new(&rows.stored.0, table.order())?), Some((own, rows.stored.clone())))
+            }
+            false => (codec, None),
         };
+        let gathered = Gathered { evolved, ..Gathered::of_rows(codec, &rows, frame, path, pool)? };
         gathered.draw(bytes, cancel)
     }
 

@@ -186,7 +186,7 @@ impl Call<'_> {
                     let evolving = evolving.filter_map(|table| state.table_id_at(&table.path));
                     store.settle_rows(&evolving.collect(), true)?;
                 }
-                Ok::<_, Error>(committed)
+                Ok(committed)
             })?;
             let used = used(&write.tables);
             writer.abandon(|block| !used.contains(&block));

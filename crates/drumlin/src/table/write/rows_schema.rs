@@ -53,7 +53,10 @@ impl RowsSchema {
         let came = compressed_as(came, asked, new.filter(|_| existing.is_none()));
         let schema = StoredSchema::new(sorted_schema(&came, sort))?;
         check_sort(sort, &schema.0)?;
-        existing.map_or(Ok(schema.clone()), |table| table.constrained(schema)).map(Self::known)
+        Ok(Self::known(match existing {
+            Some(table) => table.constrained(schema)?,
+            None => schema,
+        }))
     }
 
     /// Converts rows to it, and tests what the table asks of them. Messages begin with `table`.
