@@ -1,6 +1,6 @@
 """Writes the stubs of `drumlin.aio`: the signatures of the package's classes, as methods that are awaited.
 
-    python python/aio_stubs.py          writes them
+    python python/aio_stubs.py          writes them, as `make build` and `make dev` do
     python python/aio_stubs.py --check  says whether they are up to date
 
 Signatures are taken from the sources of the classes, so they are never written by hand; `tests/test_aio.py` compares.
@@ -245,7 +245,8 @@ def main() -> int:
     if "--check" in sys.argv:
         return int(any(not path.exists() or path.read_text() != text for path, text in made.items()))
     for path, text in made.items():
-        path.write_text(text)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
     return 0
 
 

@@ -1,7 +1,7 @@
 """Builds the package into .venv, and says how far it is: crates done of all, and about how long it will take.
 
 Called by `make build`, and with `--dev` by `make dev` (see .cargo/dev.toml). The tools for tests and lints are
-installed while the crates compile.
+installed while the crates compile; afterwards the stubs of `drumlin.aio` are written.
 """
 
 import os
@@ -112,6 +112,9 @@ def main() -> int:
         failed = tools.wait() or failed
         if not failed:
             INSTALLED.touch()
+    if not failed:
+        # Stubs of what the package makes of its own classes: written once the package can be imported.
+        failed = subprocess.run([str(BIN / "python"), str(ROOT / "python" / "aio_stubs.py")]).returncode
     return failed
 
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use drumlin::{
     AsOf, BucketOptions, Compression, Filter, LookupOptions, Missing, Mode, Options, PlanOptions, Retention,
-    ScanOptions, SchemaMode, Sync, Timestamp, Version,
+    ScanOptions, SchemaMode, SyncMode, Timestamp, Version,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -92,7 +92,7 @@ pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
         compression: compression.unwrap_or(default.compression),
         writer: settings.writer,
         bucket: BucketOptions(settings.storage_options),
-        sync: settings.sync_micros.map_or(Sync::Commit, |micros| Sync::Interval(Duration::from_micros(micros))),
+        sync: settings.sync_micros.map_or(SyncMode::Commit, |micros| SyncMode::Interval(Duration::from_micros(micros))),
         warn: crate::metrics::to_logging(),
         ..default
     })

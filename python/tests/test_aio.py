@@ -171,7 +171,7 @@ def test_every_name_is_there_with_its_arguments() -> None:
 def test_the_stubs_are_those_of_the_classes() -> None:
     command = [sys.executable, str(PYTHON / "aio_stubs.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"run python/aio_stubs.py: {done.stderr}"
+    assert done.returncode == 0, f"run make build, or python/aio_stubs.py: {done.stderr}"
 
 
 USER = """

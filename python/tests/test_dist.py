@@ -79,5 +79,7 @@ def test_the_source_distribution_is_whole(dist: ModuleType, tmp_path: Path) -> N
             sources = {path.relative_to(crate.folder) for path in (crate.folder / "src").rglob("*") if path.is_file()}
             packed_sources = {path.relative_to(there[crate.name]) for path in there[crate.name].rglob("src/**/*")}
             assert sources <= packed_sources, sources - packed_sources
-    modules = {path.name for path in (ROOT / "python" / "drumlin").rglob("*.py")}
-    assert modules <= {path.name for path in folder.rglob("drumlin/**/*.py")}
+    # The modules and their stubs, those that the build writes among them.
+    modules = {path.name for end in ("py", "pyi") for path in (ROOT / "python" / "drumlin").rglob(f"*.{end}")}
+    assert "_store.pyi" in modules
+    assert modules <= {path.name for path in folder.rglob("drumlin/**/*") if path.is_file()}

@@ -28,4 +28,8 @@ def test_a_wheel_installs_without_rust(tmp_path: Path) -> None:
     code = "import drumlin; s = drumlin.open('made'); s.tree.put('a', 1); print(s.tree.get('a')); s.close()"
     assert run(str(program / "python"), "-c", code) == "1\n"
     assert run(str(program / "drumlin"), "get", "made", "a").strip() == "1"
+    # What type checkers read, also of `aio`, whose stubs the build writes.
+    [package] = (tmp_path / "clean").rglob("site-packages/drumlin")
+    assert (package / "py.typed").exists()
+    assert (package / "aio" / "_store.pyi").exists()
     assert sys.version_info >= (3, 11)

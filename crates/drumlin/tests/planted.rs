@@ -297,7 +297,7 @@ fn inline_is_not_condemned() -> Result<(), String> {
 /// Blocks to which a crash may bring back references must not have been deleted.
 fn delete_after_sync() -> Result<(), String> {
     let disk = SimDisk::new();
-    let sync = drumlin::store::Sync::Interval(std::time::Duration::from_secs(3600));
+    let sync = drumlin::store::SyncMode::Interval(std::time::Duration::from_secs(3600));
     let options = || drumlin::store::Options { sync, inline_bytes: 0, ..Default::default() };
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let open =

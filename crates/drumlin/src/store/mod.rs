@@ -48,7 +48,7 @@ pub use nouns::transaction::Transaction;
 pub use nouns::tree::{IntoPattern, ListEntry, TableFigures, Tree};
 #[cfg(feature = "internals")]
 pub use open::opening::{open_bucket, open_on};
-pub use options::{BucketOptions, Mode, Options, Sync};
+pub use options::{BucketOptions, Mode, Options, SyncMode};
 pub use parts::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use purge::report::{Held, PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
 pub use purge::run::Purge;

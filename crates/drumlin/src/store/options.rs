@@ -22,7 +22,7 @@ pub enum Mode {
 
 /// When commits become durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncMode {
     /// Before the call returns.
     #[default]
     Commit,
@@ -98,7 +98,7 @@ pub struct Options {
     /// Of a store in a bucket: threads that wait for answers, at most 1,024. Default 2.
     pub io_threads: usize,
     /// When commits become durable. Default: before the call returns.
-    pub sync: Sync,
+    pub sync: SyncMode,
     /// Whether to open a log that has lost commits at its end that were made, and continue without them, as a store of its own. They
     /// cannot be recovered afterwards, and nobody else may have the store open. Default: such a log is `Corrupt`.
     pub accept_loss: bool,
@@ -152,7 +152,7 @@ impl Default for Options {
             block_grace_micros: 600_000_000,
             retry_micros: 60_000_000,
             fresh: false,
-            sync: Sync::Commit,
+            sync: SyncMode::Commit,
             accept_loss: false,
             verify_rewrites: true,
             compression: Compression::default(),

@@ -25,7 +25,7 @@ use crate::store::open::format::{format_text, read_format};
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
-use crate::store::{CheckpointReport, Mode, Options, Store, Sync};
+use crate::store::{CheckpointReport, Mode, Options, Store, SyncMode};
 
 /// Where a salvaged store goes.
 pub enum SalvageTarget {
@@ -437,7 +437,7 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
         return Ok(state);
     }
     // A store that commits to a log in memory; only its final state is kept.
-    let (mode, sync) = (Mode::Create, Sync::Commit);
+    let (mode, sync) = (Mode::Create, SyncMode::Commit);
     let options =
         Options { mode, sync, checkpoint_log_bytes: 0, memtable_bytes: 0, inline_bytes: 0, ..options.clone() };
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;

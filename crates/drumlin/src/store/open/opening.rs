@@ -16,7 +16,7 @@ use crate::storage::{
 };
 use crate::store::handle::Contents;
 use crate::store::parts::{holder, recover};
-use crate::store::{Mode, Options, Store, Sync};
+use crate::store::{Mode, Options, Store, SyncMode};
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
@@ -185,7 +185,7 @@ fn on_loss(options: &Options) -> OnLoss {
 /// # Errors
 /// As [`Store::open`].
 pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
-    if options.sync != Sync::Commit {
+    if options.sync != SyncMode::Commit {
         return Err(Error::invalid(
             "a store that many processes write makes each commit durable at once; use sync 'commit'",
         ));

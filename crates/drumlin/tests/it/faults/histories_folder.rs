@@ -4,7 +4,7 @@ use std::path::Path;
 
 use drumlin::catalog::Payload;
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, Mode, Options, Sync};
+use drumlin::store::{AsOf, Mode, Options, SyncMode};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::support::{batch, numbered, read};
@@ -112,7 +112,7 @@ fn a_folder_that_was_removed_while_open_is_noticed_at_the_next_commit() {
     // Also where commits are synced by time.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
-    let sync = Sync::Interval(std::time::Duration::from_secs(3600));
+    let sync = SyncMode::Interval(std::time::Duration::from_secs(3600));
     let store = open(&path, Options { sync, ..Options::default() }).unwrap();
     put(&store, 1).unwrap();
     std::fs::remove_dir_all(&path).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
 use drumlin::storage::{Access, Disk, DiskEntry, DiskFile, FileIdentity, Guard, Rename, SimDisk};
-use drumlin::store::{Options, Sync};
+use drumlin::store::{Options, SyncMode};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
 use crate::support::env;
@@ -23,7 +23,7 @@ fn open_on(disk: Arc<dyn Disk>, seed: u64, options: Options) -> Result<Store> {
 
 pub fn by_time() -> Options {
     // The test itself syncs.
-    Options { sync: Sync::Interval(Duration::from_secs(3600)), ..Options::default() }
+    Options { sync: SyncMode::Interval(Duration::from_secs(3600)), ..Options::default() }
 }
 
 /// The last commits of a store that was closed cleanly are cut off its log.

@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use drumlin::base::{ManualClock, Task, Timestamp};
 use drumlin::catalog::Payload;
 use drumlin::storage::{CrashPoint, DiskFault, SimBucket, SimDisk};
-use drumlin::store::{AsOf, CheckpointOptions, Options, Sync, TableOptions, WriteOptions};
+use drumlin::store::{AsOf, CheckpointOptions, Options, SyncMode, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Store, Tables};
 
 use crate::processes::shared_support::{self, rounds};
@@ -271,7 +271,7 @@ fn what_takes_too_much_memory_is_checkpointed_by_itself() {
 
 #[test]
 fn with_syncs_by_time_a_crash_loses_the_last_commits_only() {
-    let interval = || Options { sync: Sync::Interval(std::time::Duration::from_secs(3600)), ..Options::default() };
+    let interval = || Options { sync: SyncMode::Interval(std::time::Duration::from_secs(3600)), ..Options::default() };
     for seed in 0..60 {
         let disk = SimDisk::new();
         let store = open_set(&disk, interval()).unwrap();
@@ -302,7 +302,7 @@ fn with_syncs_by_time_a_crash_loses_the_last_commits_only() {
 #[test]
 fn a_failed_sync_is_reported_to_the_next_writer() {
     let disk = SimDisk::new();
-    let options = Options { sync: Sync::Interval(std::time::Duration::from_millis(1)), ..Options::default() };
+    let options = Options { sync: SyncMode::Interval(std::time::Duration::from_millis(1)), ..Options::default() };
     let store = open_set(&disk, options).unwrap();
     keyed(&store, &[]);
     store.sync().unwrap();

@@ -8,7 +8,7 @@ use arrow::array::{
 };
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::storage::{DiskFault, SimDisk};
-use drumlin::store::{AsOf, Frame, Options, ReadOptions, Sync, TableOptions, WriteOptions};
+use drumlin::store::{AsOf, Frame, Options, ReadOptions, SyncMode, TableOptions, WriteOptions};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::support::{Row, batch, env, open, read, rows};
@@ -122,7 +122,7 @@ fn keys_of_the_greatest_bytes_are_found_in_row_groups() {
 
 #[test]
 fn commits_that_a_sync_by_time_failed_on_are_written_again_when_the_store_is_opened() {
-    let options = || Options { sync: Sync::Interval(std::time::Duration::from_secs(3600)), ..Options::default() };
+    let options = || Options { sync: SyncMode::Interval(std::time::Duration::from_secs(3600)), ..Options::default() };
     for seed in 0..100 {
         let disk = SimDisk::new();
         let store = open_set(&disk, options()).unwrap();

@@ -1,4 +1,4 @@
-//! Makes commits durable by time (`Sync::Interval`): a separate thread syncs the log a while after something was
+//! Makes commits durable by time (`SyncMode::Interval`): a separate thread syncs the log a while after something was
 //! written to it.
 //!
 //! What must not be lost is synced first: commits that released objects, before the objects are deleted; the number of

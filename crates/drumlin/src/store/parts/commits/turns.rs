@@ -30,7 +30,7 @@ use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting}
 use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
 use crate::storage::Storage;
-use crate::store::Sync;
+use crate::store::SyncMode;
 use crate::store::parts::recover;
 use crate::store::parts::session::Session;
 use crate::store::parts::setting::Setting;
@@ -54,7 +54,7 @@ pub(in crate::store) struct Commits {
     session: Session,
     times: CommitClock,
     /// Called after each turn that has committed, in the turn.
-    committed: Box<dyn Fn() + Send + std::marker::Sync>,
+    committed: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Commits {
@@ -63,10 +63,10 @@ impl Commits {
         setting: Arc<Setting>,
         log: Box<dyn CommitLog>,
         state: State,
-        committed: Box<dyn Fn() + Send + std::marker::Sync>,
+        committed: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
         let syncer = match setting.options().sync {
-            Sync::Interval(interval) if !setting.is_read_only() => Some(Syncer::new(interval)),
+            SyncMode::Interval(interval) if !setting.is_read_only() => Some(Syncer::new(interval)),
             _ => None,
         };
         let times = CommitClock::new(setting.clone(), state.time);
