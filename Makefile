@@ -14,6 +14,9 @@ INTERLEAVINGS := cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CUR
 # AddressSanitizer's runtime is part of the stable toolchain; a copy of the sources is compiled beside the plain one.
 SANITIZED := $(INTERLEAVINGS) RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/interleavings/sanitize.sh
 
+# Vortex, by which segments were first written: takes longer to build than all else, so apart.
+ORACLE := cd oracle && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/oracle
+
 # The instrumented fuzzer, and how long `make fuzz` runs each target.
 FUZZER = $${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/drumlin-fuzz
 SECONDS ?= 600
@@ -29,7 +32,7 @@ MIGRATE := $(CURDIR)/.venv/migrate
 PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: build dev wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
+.PHONY: oracle build dev wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -54,10 +57,10 @@ $(MIGRATE)/.installed: python/requirements-migrate.txt $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(MIGRATE) -r $<
 	touch $@
 
-# An abi3 wheel in dist/, for every Python from 3.11; it needs no Rust to be installed.
+# An abi3 wheel in dist/, for every Python from 3.11; it needs no Rust to be installed. Without symbols.
 wheel: build
 	rm -rf dist
-	cd python && ../$(BIN)/maturin build --release --quiet --out ../dist
+	cd python && ../$(BIN)/maturin build --release --strip --quiet --out ../dist
 
 # The documentation, in site/html; `python3 -m http.server -d site/html` shows it with its search.
 docs: build $(DOCS)/.installed
@@ -123,7 +126,7 @@ check: build
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --no-deps -p drumlin -p drumlin-c-data $(PLANTED)
 	cd python && ../$(BIN)/ruff check --config pyproject.toml . ../bench ../examples ../docs/site/*.py && ../$(BIN)/ruff format --check --config pyproject.toml . ../bench ../examples ../docs/site/*.py
 	$(SANITIZED) cargo test --release --quiet memtable
-	$(MAKE) page-tools test
+	$(MAKE) oracle page-tools test
 
 bench: build
 	cargo bench --workspace $(PLANTED) --bench tree --bench maps
@@ -162,6 +165,10 @@ fuzz: fuzzer
 # shared. All of the workspace is selected, so that they have the same features.
 fuzzer:
 	RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument.sh cargo build --release --workspace $(PLANTED) --bin drumlin-fuzz
+
+# What the codec writes, read by Vortex, and the other way round. Some minutes to build, once.
+oracle:
+	$(ORACLE) cargo test --release
 
 fuzz-seeds: fuzzer
 	"$(FUZZER)" -seeds=fuzz/seeds

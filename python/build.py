@@ -17,15 +17,13 @@ REQUIREMENTS = ROOT / "python" / "requirements-dev.txt"
 INSTALLED = BIN / ".installed"
 #: Shares of the time that the whole takes, of the crates that take long; the others share the rest.
 LONG = {
-    "drumlin": 0.25,
-    "vortex-array": 0.20,
-    "vortex-fastlanes": 0.05,
-    "arrow-ord": 0.05,
-    "arrow-cast": 0.05,
-    "parquet": 0.05,
-    "arrow-select": 0.04,
-    "drumlin-cli": 0.03,
-    "sqlparser": 0.02,
+    "drumlin": 0.34,
+    "arrow-ord": 0.07,
+    "arrow-cast": 0.07,
+    "parquet": 0.07,
+    "arrow-select": 0.05,
+    "drumlin-cli": 0.04,
+    "sqlparser": 0.03,
 }
 #: How often something is said where the output is no terminal, in seconds.
 EVERY = 15.0

@@ -56,7 +56,8 @@ def test_each_does_what_it_is_for(tmp_path: Path) -> None:
         size_of = {(name, level): size(name, level) for name in rows(0, 1).column_names for level in (*LEVELS, None)}
         for name in rows(0, 1).column_names:
             assert size_of[name, None] == size_of[name, "balanced"]
-            assert size_of[name, "small"] <= size_of[name, "balanced"] <= size_of[name, "fast"] * 1.01
+            # Of a few bytes, one is a number in the directory that may take one or two.
+            assert size_of[name, "small"] <= size_of[name, "balanced"] + 1 <= size_of[name, "fast"] * 1.01 + 2
         # Doubles that hardly compress are as they are; cents are integers.
         assert 800_000 <= size_of["noise", "balanced"] < 802_000
         assert size_of["noise", "small"] < 0.9 * 800_000

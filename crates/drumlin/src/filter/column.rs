@@ -73,14 +73,19 @@ pub fn fetch(batch: &RecordBatch, column: &ColumnRef) -> Result<ArrayRef> {
             TypeName(found)
         )));
     }
-    let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..)) && column.kind.is_some();
+    if column.kind.is_some() { narrowed_to_keys(&array) } else { Ok(array) }
+}
+
+/// The same values in a type that can be tested: decimals in at most 128 bits.
+pub fn narrowed_to_keys(array: &ArrayRef) -> Result<ArrayRef> {
+    let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..));
     match array.data_type() {
         DataType::Dictionary(_, values) if wide(values) => {
             let keyed = array.as_any_dictionary();
             narrowed(&take(keyed.values(), keyed.keys(), None)?)
         }
-        data_type if wide(data_type) => narrowed(&array),
-        _ => Ok(array),
+        data_type if wide(data_type) => narrowed(array),
+        _ => Ok(array.clone()),
     }
 }
 

@@ -18,6 +18,7 @@ mod evaluate;
 mod expression;
 mod kind;
 mod plan;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -25,6 +26,7 @@ mod truth;
 mod verdict;
 
 pub use column::narrow_integers;
+pub use ranges::ValueRange;
 pub use text::names::{find as find_column, meant as column_meant};
 pub use text::number::{float_key, key_float};
 use text::{names, parse, syntax};
@@ -87,7 +89,12 @@ impl Filter {
         for name in self.columns() {
             columns.extend(schema.index_of(names::meant(&name, schema)).ok());
         }
-        Ok(BoundFilter { root, columns: columns.into_iter().collect() })
+        let (ranges, rest) = ranges::split(&root);
+        let rest = rest.filter(|_| !ranges.is_empty()).map(|root| {
+            let columns = ranges::columns(&root).into_iter().collect();
+            Box::new(BoundFilter { root, columns, ranges: Vec::new(), rest: None })
+        });
+        Ok(BoundFilter { root, columns: columns.into_iter().collect(), ranges, rest })
     }
 }
 
@@ -199,12 +206,20 @@ impl BoundExpression {
 pub struct BoundFilter {
     root: plan::Predicate,
     columns: Vec<usize>,
+    ranges: Vec<ValueRange>,
+    rest: Option<Box<BoundFilter>>,
 }
 
 impl BoundFilter {
     /// Indexes, in the bound schema, of the columns that [`BoundFilter::evaluate`] needs; sorted, no duplicates.
     pub fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    /// Ranges of integers, one for each column, that all must hold for a row to be kept, and the filter that must hold beside, if
+    /// there is one. No ranges if the filter is not of such a form.
+    pub fn ranges(&self) -> (&[ValueRange], Option<&BoundFilter>) {
+        (&self.ranges, self.rest.as_deref())
     }
 
     /// What follows for `rows` rows from the statistics of their columns; `stats` is called with an index in the bound

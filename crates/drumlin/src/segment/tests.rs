@@ -11,7 +11,6 @@ use arrow::compute::{cast, sort};
 use arrow::datatypes::*;
 use bytes::Bytes;
 use fastrand::Rng;
-use vortex_buffer::{Alignment, ByteBuffer};
 
 mod claims;
 mod rewriting;
@@ -257,7 +256,13 @@ fn random(rng: &mut Rng, data_type: &DataType, rows: usize, shape: u8, share: f6
 }
 
 fn aligned(bytes: &[u8]) -> Bytes {
-    ByteBuffer::copy_from_aligned(bytes, Alignment::new(64)).into_bytes()
+    struct Aligned(arrow::buffer::Buffer);
+    impl AsRef<[u8]> for Aligned {
+        fn as_ref(&self) -> &[u8] {
+            self.0.as_slice()
+        }
+    }
+    Bytes::from_owner(Aligned(arrow::buffer::Buffer::from_slice_ref(bytes)))
 }
 
 /// The array cast back to its own type.

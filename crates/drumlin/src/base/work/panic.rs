@@ -26,7 +26,7 @@ impl Error {
             (_, Some(message)) => message.as_str(),
             _ => "no message",
         };
-        // Arrow and Vortex put whole arrays into some messages.
+        // Arrow puts whole arrays into some messages.
         let message: String = message.chars().take(300).collect();
         Self::internal(format!("this is a bug in Drumlin; please report it: {message}"))
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{ArrayRef, AsArray, BinaryArray, StringArray};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use vortex_array::dtype::PType;
+use drumlin_codec::Ptype;
 
 use crate::base::{Error, Result};
 use crate::segment::forms::words::Words;
@@ -20,8 +20,8 @@ pub(in crate::segment) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) ->
     };
     let of_one_byte = offsets.windows(2).all(|pair| pair[1] - pair[0] == 1);
     let (offsets, bytes) = match keys.ptype {
-        PType::U8 if of_one_byte => repeat_bytes(keys.typed::<u8>(), offsets, bytes),
-        PType::U8 => repeat(keys.typed::<u8>(), offsets, bytes),
+        Ptype::U8 if of_one_byte => repeat_bytes(keys.typed::<u8>(), offsets, bytes),
+        Ptype::U8 => repeat(keys.typed::<u8>(), offsets, bytes),
         _ => repeat(keys.typed::<u16>(), offsets, bytes),
     }?;
     // The bytes are a sequence of whole values, each of them checked. They need not be checked again one by one, but

@@ -7,4 +7,4 @@ pub(super) mod join;
 pub(super) mod pick;
 pub(super) mod select;
 pub(super) mod types;
-pub(super) mod utf8;
+pub(super) mod within;

@@ -7,29 +7,23 @@ use arrow::array::{ArrayRef, AsArray, BinaryBuilder, StringArray, UInt32Array, m
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt32Type};
 use bytes::Bytes;
-use vortex_array::arrays::PrimitiveArray;
-use vortex_array::dtype::{DType, PType};
-use vortex_array::{ArrayRef as VortexRef, IntoArray};
-use vortex_arrow::to_null_buffer;
+use drumlin_codec::Ptype;
 
-use super::export::export;
+use super::export::of_plain;
 use super::form::Form;
 use super::select::take_rows;
 use super::types::plain_type;
 use crate::base::{Error, Result};
-use crate::segment::encode::codec::{Codec, refused};
 use crate::segment::forms::bits::read_nulls;
 use crate::segment::forms::tag::{FormTag, NULLS};
 use crate::segment::forms::text::{key_type, only_nulls, read_count};
-use crate::segment::forms::tree;
+use crate::segment::forms::tree::{self, StoredNumbers, decoded, nulls_of};
 use crate::segment::forms::wire::Reader;
 use crate::segment::forms::words::{Words, machine_type};
 use crate::segment::{decode, guarded, read_column};
 
 /// Rows are picked individually if fewer than one in this many is wanted.
 const SHARE: usize = 16;
-/// Rows this close together are decoded with all rows between them.
-const SPAN: usize = 4096;
 
 /// Decodes the rows `picked`, ascending, of a column of `rows` rows. See [`decode`].
 pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
@@ -48,24 +42,20 @@ pub fn decode_rows(bytes: Bytes, rows: usize, data_type: &DataType, picked: &[u3
 
 /// The rows, if the encoding allows random access; else nothing is read.
 fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<Option<ArrayRef>> {
-    let codec = Codec::get();
     let byte = input.peek()?;
     let nullable = byte & NULLS != 0;
     let plain = plain_type(data_type);
     match (FormTag::of(byte)?, machine_type(data_type), plain) {
-        (FormTag::Vortex, Some(ptype), _) => {
+        (FormTag::Tree, Some(ptype), _) => {
             input.u8()?;
-            let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
-            numbers(codec, &array, ptype, data_type, picked).map(Some)
+            of_numbers(tree::read(input, rows)?.pick_numbers(ptype, nullable, picked)?, ptype, picked, data_type)
+                .map(Some)
         }
-        (FormTag::Vortex, _, Some(plain)) => {
+        (FormTag::Tree, _, Some(plain)) => {
             input.u8()?;
-            let dtype = match plain {
-                DataType::Utf8 => DType::Utf8(nullable.into()),
-                _ => DType::Binary(nullable.into()),
-            };
-            let array = take_from(&tree::read(codec, input, &dtype, rows)?, picked)?;
-            export(codec, array, data_type, &mut codec.context()).map(Some)
+            let column = tree::read(input, rows)?.texts(nullable)?;
+            let (texts, nulls) = decoded(column.pick(picked))?;
+            into_text(of_plain(texts, nulls.map(nulls_of), plain == DataType::Utf8)?, data_type).map(Some)
         }
         (FormTag::Dictionary, _, Some(plain)) => {
             input.u8()?;
@@ -77,6 +67,11 @@ fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -
         }
         _ => Ok(None),
     }
+}
+
+fn of_numbers(found: StoredNumbers, ptype: Ptype, picked: &[u32], data_type: &DataType) -> Result<ArrayRef> {
+    let words = Words { ptype, values: found.values, nulls: found.nulls };
+    Ok(make_array(words.into_array(picked.len(), data_type)?))
 }
 
 fn into_text(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
@@ -92,12 +87,9 @@ fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u3
     }
     let (key, ptype) = key_type(count);
     let byte = input.peek()?;
-    let keys = if FormTag::of(byte)? == FormTag::Vortex {
+    let keys = if FormTag::of(byte)? == FormTag::Tree {
         input.u8()?;
-        let codec = Codec::get();
-        let nullable = byte & NULLS != 0;
-        let array = tree::read(codec, input, &DType::Primitive(ptype, nullable.into()), rows)?;
-        numbers(codec, &array, ptype, &key, picked)?
+        of_numbers(tree::read(input, rows)?.pick_numbers(ptype, byte & NULLS != 0, picked)?, ptype, picked, &key)?
     } else {
         let all = make_array(Words::read(input, rows, ptype)?.into_array(rows, &key)?);
         take_rows(&all, &UInt32Array::from(picked.to_vec()))?
@@ -129,7 +121,7 @@ fn of_plain_text(
     picked: &[u32],
 ) -> Result<ArrayRef> {
     let nulls = read_nulls(input, rows, nullable)?;
-    let lengths = Words::read(input, rows, PType::U32)?;
+    let lengths = Words::read(input, rows, Ptype::U32)?;
     let all = input.count()?;
     let bytes = input.buffer(all)?;
     let mut texts = BinaryBuilder::with_capacity(picked.len(), 0);
@@ -153,38 +145,6 @@ fn of_plain_text(
         DataType::Utf8 => Arc::new(StringArray::try_from_binary(texts)?),
         _ => Arc::new(texts),
     })
-}
-
-fn take_from(array: &VortexRef, picked: &[u32]) -> Result<VortexRef> {
-    let (first, last) = (picked[0] as usize, picked[picked.len() - 1] as usize);
-    let near = last - first < SPAN;
-    let (array, from) = match near {
-        true => (array.slice(first..last + 1).map_err(refused)?, first as u32),
-        false => (array.clone(), 0),
-    };
-    if near && last - first + 1 == picked.len() {
-        return Ok(array);
-    }
-    let places = PrimitiveArray::from_iter(picked.iter().map(|row| u64::from(row - from)));
-    array.take(places.into_array()).map_err(refused)
-}
-
-fn numbers(codec: &Codec, array: &VortexRef, ptype: PType, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
-    let mut context = codec.context();
-    let array = take_from(array, picked)?.execute::<PrimitiveArray>(&mut context).map_err(refused)?;
-    let validity = array.as_ref().validity().map_err(refused)?;
-    let nulls = validity.execute_mask(picked.len(), &mut context).map_err(refused)?;
-    let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
-    if values.len() != picked.len() * ptype.byte_width() {
-        return Err(Error::corrupt(format!(
-            "{} bytes were decoded for {} values of {} bytes",
-            values.len(),
-            picked.len(),
-            ptype.byte_width()
-        )));
-    }
-    let words = Words { ptype, values, nulls: to_null_buffer(nulls) };
-    Ok(make_array(words.into_array(picked.len(), data_type)?))
 }
 
 #[cfg(test)]
@@ -222,7 +182,7 @@ mod tests {
         ];
         let tags =
             columns.iter().map(|column| FormTag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
-        for tag in [FormTag::Plain, FormTag::Vortex, FormTag::Dictionary] {
+        for tag in [FormTag::Plain, FormTag::Tree, FormTag::Dictionary] {
             assert!(tags[6..].contains(&tag), "no text is stored as {tag:?}: {tags:?}");
         }
         for column in columns {

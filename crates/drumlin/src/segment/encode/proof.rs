@@ -18,10 +18,10 @@ use arrow::datatypes::{
     IntervalUnit,
 };
 use bytes::Bytes;
+use drumlin_codec::Ptype;
 use foldhash::fast::FixedState;
 use std::hash::BuildHasher;
 use std::ops::Range;
-use vortex_array::dtype::PType;
 
 use crate::base::{Error, Result};
 use crate::segment::decode::types::places_of;
@@ -206,13 +206,13 @@ impl NumberBuffer {
         }
         let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0).cloned();
         Some(match machine_type(array.data_type())? {
-            PType::I8 => Self::I8(numbers(array), nulls),
-            PType::I16 => Self::I16(numbers(array), nulls),
-            PType::I32 => Self::I32(numbers(array), nulls),
-            PType::U8 => Self::U8(numbers(array), nulls),
-            PType::U16 | PType::F16 => Self::U16(numbers(array), nulls),
-            PType::U32 | PType::F32 => Self::U32(numbers(array), nulls),
-            PType::I64 | PType::U64 | PType::F64 => Self::U64(numbers(array), nulls),
+            Ptype::I8 => Self::I8(numbers(array), nulls),
+            Ptype::I16 => Self::I16(numbers(array), nulls),
+            Ptype::I32 => Self::I32(numbers(array), nulls),
+            Ptype::U8 => Self::U8(numbers(array), nulls),
+            Ptype::U16 | Ptype::F16 => Self::U16(numbers(array), nulls),
+            Ptype::U32 | Ptype::F32 => Self::U32(numbers(array), nulls),
+            Ptype::I64 | Ptype::U64 | Ptype::F64 => Self::U64(numbers(array), nulls),
         })
     }
 

@@ -8,8 +8,9 @@ use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
+use drumlin_codec::ONPAIR;
 
-use super::codec::{Codec, LONG_ROWS_MIN};
+use super::hint::Encodings;
 use super::proof::{Proof, RowDigest, same};
 use super::scheme::Scheme;
 use super::stats::ColumnStats;
@@ -20,9 +21,10 @@ use crate::segment::decode::select::filter_rows;
 use crate::segment::decode::types::{plain_type, text_bytes};
 use crate::segment::forms::codes::{Codes, CodesCutter};
 use crate::segment::forms::compact::compact;
+use crate::segment::forms::onpair::LONG_ROWS_MIN;
 use crate::segment::forms::tag::FormTag;
-use crate::segment::forms::text;
-use crate::segment::forms::text::too_long;
+use crate::segment::forms::text::{self, too_long};
+use crate::segment::forms::tree;
 use crate::segment::forms::wire::Writer;
 use crate::segment::{Segment, decode, encode_like, guarded, read_whole};
 
@@ -143,6 +145,11 @@ fn of_rows(pieces: &[ArrayRef], rows: Range<usize>) -> Vec<ArrayRef> {
     pieces.iter().filter_map(part).collect()
 }
 
+/// Whether codes of a long text are among `encodings`.
+fn is_text(encodings: Encodings) -> bool {
+    encodings >> ONPAIR & 1 == 1
+}
+
 /// Decodes a column, and tells how it was encoded; of a long text nothing.
 pub fn decode_with_scheme(bytes: Bytes, rows: usize, data_type: &DataType, form: Form) -> Result<(ArrayRef, Scheme)> {
     let size = bytes.len();
@@ -150,7 +157,7 @@ pub fn decode_with_scheme(bytes: Bytes, rows: usize, data_type: &DataType, form:
         let array = read_whole(input, rows, data_type, form)?;
         Ok((array, input.found))
     })?;
-    Ok((array, if Codec::is_text(found.encodings) { Scheme::default() } else { Scheme::new(found, size, rows, None) }))
+    Ok((array, if is_text(found.encodings) { Scheme::default() } else { Scheme::new(found, size, rows, None) }))
 }
 
 /// The wanted rows of a source; with `others`, values that none of them has may stay in dictionaries.
@@ -194,10 +201,10 @@ fn rewrite_codes(sources: &[SegmentSource<'_>], data_type: &DataType, sizes: &[u
         if nulls == parts.iter().map(Codes::rows).sum::<usize>() {
             return Ok(None);
         }
-        let Some(tree) = Codes::join(Codec::get(), parts) else { return Ok(None) };
+        let Some(tree) = Codes::join(&parts) else { return Ok(None) };
         let mut out = Writer::default();
-        FormTag::Vortex.write(&mut out, nulls > 0);
-        tree.write(&mut out);
+        FormTag::Tree.write(&mut out, nulls > 0);
+        tree::write(&tree, &mut out);
         let stats = ColumnStats { nulls: nulls as u64, exact: false, ..bounds.clone() };
         segments.push(Segment { bytes: out.finish(), stats, kept: PhysicalForm::Values });
     }

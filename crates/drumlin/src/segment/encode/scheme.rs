@@ -12,6 +12,8 @@
 
 use std::sync::Arc;
 
+use drumlin_codec::Effort;
+
 use super::hint::Hint;
 use crate::base::{Error, Result};
 use crate::segment::forms::onpair::Text;
@@ -68,6 +70,21 @@ pub(in crate::segment) struct Search {
     /// Only these encodings; `None` for all.
     pub only: Option<Hint>,
     pub compression: Compression,
+}
+
+impl Search {
+    /// The same for the codec.
+    pub fn for_codec(self) -> drumlin_codec::Search {
+        drumlin_codec::Search {
+            encodings: self.only.map(|only| only.encodings),
+            exponents: self.only.and_then(|only| only.exponents),
+            effort: match self.compression {
+                Compression::Balanced => Effort::Balanced,
+                Compression::Small => Effort::Small,
+                Compression::Fast => Effort::Fast,
+            },
+        }
+    }
 }
 
 #[derive(Clone, Debug)]

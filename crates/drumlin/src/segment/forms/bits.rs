@@ -24,8 +24,8 @@ pub(in crate::segment) fn write_bits(out: &mut Writer, bits: &BooleanBuffer) {
     out.buffer(&bits.values()[..bits.len().div_ceil(8)]);
 }
 
-/// The same bits, beginning with the first bit of their memory, and nothing after the last one. Vortex stores a bitmap as it
-/// lies in memory, so where in memory it lay would show in the segment's bytes.
+/// The same bits, beginning with the first bit of their memory, and nothing after the last one: where in memory it lay must
+/// not show in the segment's bytes.
 pub(in crate::segment) fn packed(nulls: &NullBuffer) -> NullBuffer {
     let (bits, bytes) = (nulls.inner(), nulls.len().div_ceil(8));
     // Copied only if the first bit does not begin a byte.

@@ -6,24 +6,11 @@ use std::ops::Range;
 use arrow::array::BooleanBufferBuilder;
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::util::bit_iterator::BitSliceIterator;
-use vortex_array::arrays::chunked::ChunkedArrayExt;
-use vortex_array::arrays::{Chunked, ChunkedArray, PrimitiveArray};
-use vortex_array::buffer::BufferHandle;
-use vortex_array::dtype::{DType, Nullability};
-use vortex_array::validity::Validity;
-use vortex_array::{ArrayRef as VortexRef, IntoArray, match_each_integer_ptype};
-use vortex_arrow::{nulls as validity_of, to_null_buffer};
-use vortex_buffer::Buffer;
-use vortex_fastlanes::bitpack_compress::bitpack_encode;
-use vortex_onpair::{OnPair, OnPairArrayExt, OnPairArraySlotsExt};
+use drumlin_codec::{Built, CodedTexts, TextColumn, Texts, chunked};
 
-use super::bits::packed;
-use super::onpair::{Dictionary, Text};
-use super::tree::ArrayTree;
-use crate::base::{Error, Result};
-use crate::segment::encode::codec::{Codec, LONG_ROWS_MIN, refused};
-use crate::segment::encode::hint::Hint;
-use crate::segment::encode::scheme::{Compression, Search};
+use super::onpair::{Dictionary, LONG_ROWS_MIN, Text};
+use super::tree::{bits_of, decoded, is_readable, nulls_of};
+use crate::base::Result;
 
 /// The maximum number of dictionaries in one segment.
 const DICTIONARIES_MAX: usize = 4;
@@ -51,35 +38,27 @@ impl Codes {
     }
 
     /// The codes that a text is stored as, one part per dictionary; `None` if it is stored otherwise.
-    pub fn of(codec: &Codec, array: &VortexRef) -> Result<Option<Vec<Self>>> {
-        if let Some(chunked) = array.as_opt::<Chunked>() {
-            let mut parts = Vec::new();
-            for chunk in chunked.iter_chunks() {
-                let Some(mut part) = Self::of(codec, chunk)? else { return Ok(None) };
-                parts.append(&mut part);
+    pub fn of(column: &TextColumn) -> Result<Option<Vec<Self>>> {
+        let stored = match &column.texts {
+            Texts::Chunks(chunks) => {
+                let mut parts = Vec::new();
+                for chunk in chunks {
+                    let Some(mut part) = Self::of(chunk)? else { return Ok(None) };
+                    parts.append(&mut part);
+                }
+                return Ok(Some(parts));
             }
-            return Ok(Some(parts));
-        }
-        let Some(stored) = array.as_opt::<OnPair>() else { return Ok(None) };
-        let rows = array.len();
-        let codes = integers::<u16>(codec, stored.codes())?;
-        let offsets = integers::<u32>(codec, stored.codes_offsets())?;
-        let lengths = integers::<u32>(codec, stored.uncompressed_lengths())?;
-        let dictionary = Dictionary {
-            bytes: stored.data().dict_bytes().clone(),
-            offsets: integers::<u32>(codec, stored.dict_offsets())?.into(),
+            Texts::Codes(stored) => stored,
+            _ => return Ok(None),
         };
-        let nulls = stored.array_validity().execute_mask(rows, &mut codec.context()).map_err(refused)?;
-        let known = dictionary.offsets.len().saturating_sub(1);
-        let sound = offsets.len() == rows + 1
-            && lengths.len() == rows
-            && offsets.is_sorted()
-            && offsets.last().is_none_or(|end| *end as usize <= codes.len())
-            && codes.iter().max().is_none_or(|code| usize::from(*code) < known);
-        if !sound {
-            return Err(Error::corrupt("the codes of a text do not match its rows or its dictionary"));
-        }
-        Ok(Some(vec![Self { dictionary, codes, offsets, lengths, nulls: to_null_buffer(nulls) }]))
+        let dictionary = Dictionary { bytes: stored.symbols.clone(), offsets: stored.symbol_offsets.as_slice().into() };
+        Ok(Some(vec![Self {
+            dictionary,
+            codes: decoded(stored.codes())?,
+            offsets: stored.offsets.clone(),
+            lengths: stored.lengths.clone(),
+            nulls: column.nulls.clone().map(nulls_of),
+        }]))
     }
 
     pub fn rows(&self) -> usize {
@@ -95,51 +74,34 @@ impl Codes {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }
 
-    /// The encoded array, nullable or not.
-    fn array(self, codec: &Codec, nullable: bool) -> Option<VortexRef> {
-        let mut context = codec.context();
-        let width = self.dictionary.offsets.len().saturating_sub(1).next_power_of_two().ilog2().max(1) as u8;
-        let nulls = self.nulls.filter(|nulls| nulls.null_count() > 0).map(|nulls| packed(&nulls));
-        let validity: Validity = validity_of(nulls.as_ref(), nullable).ok()?;
-        let codes = PrimitiveArray::new(Buffer::from(self.codes), Validity::NonNullable);
-        let codes = match width {
-            ..16 => bitpack_encode(&codes, width, None, &mut context).ok()?.into_array(),
-            _ => codes.into_array(),
-        };
-        let lengths = PrimitiveArray::new(Buffer::from(self.lengths), Validity::NonNullable).into_array();
-        let plain = |values: Buffer<u32>| PrimitiveArray::new(values, Validity::NonNullable).into_array();
-        let array = OnPair::try_new(
-            DType::Utf8(Nullability::from(nullable)),
-            BufferHandle::new_host(self.dictionary.bytes),
-            // These two ascend: the tree stores them as steps.
-            plain(self.dictionary.offsets),
-            codes,
-            plain(self.offsets.into()),
-            codec.compress(&lengths, Search { only: Some(Hint::CHEAP), compression: Compression::default() })?,
-            validity,
-        );
-        Some(array.ok()?.into_array())
+    /// The encoded text, ready to be written.
+    pub fn tree(&self) -> Option<Built> {
+        let built = self.built();
+        is_readable(&built, self.rows()).then_some(built)
     }
 
-    /// The encoded text, ready to be written.
-    pub fn tree(self, codec: &Codec) -> Option<ArrayTree> {
-        let nullable = self.null_count() > 0;
-        ArrayTree::of_encoded(codec, &self.array(codec, nullable)?)
+    fn built(&self) -> Built {
+        let nulls = self.nulls.as_ref().filter(|nulls| nulls.null_count() > 0).map(bits_of);
+        let coded = CodedTexts {
+            symbols: &self.dictionary.bytes,
+            symbol_offsets: &self.dictionary.offsets,
+            codes: &self.codes,
+            offsets: &self.offsets,
+            lengths: &self.lengths,
+        };
+        coded.build(nulls.as_ref())
     }
 
     /// An encoded text of several dictionaries. `None` if there are too many for its rows.
-    pub fn join(codec: &Codec, mut parts: Vec<Self>) -> Option<ArrayTree> {
-        if parts.len() == 1 {
-            return parts.pop()?.tree(codec);
+    pub fn join(parts: &[Self]) -> Option<Built> {
+        if let [only] = parts {
+            return only.tree();
         }
         if parts.len() > DICTIONARIES_MAX || parts.iter().any(|part| part.rows() < LONG_ROWS_MIN) {
             return None;
         }
-        let nullable = parts.iter().any(|part| part.null_count() > 0);
-        let chunks: Vec<VortexRef> =
-            parts.into_iter().map(|part| part.array(codec, nullable)).collect::<Option<_>>()?;
-        let array = ChunkedArray::try_new(chunks, DType::Utf8(Nullability::from(nullable))).ok()?;
-        ArrayTree::of_encoded(codec, &array.into_array())
+        let built = chunked(parts.iter().map(Self::built).collect());
+        is_readable(&built, parts.iter().map(Self::rows).sum()).then_some(built)
     }
 }
 
@@ -234,13 +196,4 @@ impl CodesCutter {
     pub fn finish(self) -> Vec<Vec<Codes>> {
         self.done
     }
-}
-
-/// Non-negative integers of any width, as `T`.
-fn integers<T: TryFrom<i128>>(codec: &Codec, array: &VortexRef) -> Result<Vec<T>> {
-    let array = array.clone().execute::<PrimitiveArray>(&mut codec.context()).map_err(refused)?;
-    let too_large = |_| Error::corrupt("the codes or offsets of a text are too large");
-    match_each_integer_ptype!(array.ptype(), |P| {
-        array.as_slice::<P>().iter().map(|value| T::try_from(i128::from(*value)).map_err(too_large)).collect()
-    })
 }

@@ -12,7 +12,7 @@
 //! boolean = NARROW [+NULLS]  words          of one byte, 0 or 1, where that is smaller (long runs)
 //!         | PLAIN  [+NULLS]  bitmap of nulls if NULLS, bitmap of values
 //! fixed   = PLAIN  [+NULLS]  bitmap if NULLS, rows x size bytes
-//!         | VORTEX [+NULLS]  tree (tree.rs) of binary, where that is smaller (repetition)
+//!         | TREE [+NULLS]    tree (tree.rs) of binary, where that is smaller (repetition)
 //! ```
 //!
 //! Scaling is for times that are multiples of a coarser unit, such as whole seconds counted in nanoseconds.
@@ -22,16 +22,16 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BinaryArray, BooleanArray, make_array};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, BooleanArray, make_array};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::{DECIMAL32_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, IntervalUnit, i256};
-use vortex_array::dtype::PType;
+use drumlin_codec::Ptype;
 
 use super::bits::{aligned, read_bits, read_nulls, write_bits, write_nulls};
 use super::tag::{FormTag, NULLS};
-use super::text;
 use super::wire::{Reader, Writer};
 use super::words::{PLAIN_MAX, Words, machine_type, zeroed};
+use super::{text, tree};
 use crate::base::{Error, Result};
 use crate::segment::decode::form::{Form, native_type};
 
@@ -47,12 +47,12 @@ pub(in crate::segment) fn fixed_size(data_type: &DataType) -> Option<usize> {
 }
 
 /// Whether to look for a common factor: times of 64 bits are worth it.
-fn scales(data_type: &DataType) -> bool {
+pub(in crate::segment) fn scales(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date64 | DataType::Time64(_) | DataType::Timestamp(..) | DataType::Duration(_))
 }
 
 /// Writes a column that [`machine_type`] knows.
-pub(in crate::segment) fn write_number(out: &mut Writer, array: &ArrayRef, ptype: PType) {
+pub(in crate::segment) fn write_number(out: &mut Writer, array: &ArrayRef, ptype: Ptype) {
     let words = Words::of(&array.to_data(), ptype);
     match scales(array.data_type()).then(|| common_factor(&words)).flatten() {
         Some((factor, rest)) => {
@@ -94,7 +94,7 @@ pub(in crate::segment) fn read_number(
     input: &mut Reader,
     rows: usize,
     data_type: &DataType,
-    ptype: PType,
+    ptype: Ptype,
 ) -> Result<ArrayRef> {
     let scaled = scales(data_type) && input.peek()? == FormTag::Scaled as u8;
     let words = if scaled {
@@ -110,7 +110,7 @@ pub(in crate::segment) fn read_number(
 }
 
 /// Writes a decimal of 128 or 256 bits that is given in fewer bits.
-pub(in crate::segment) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: PType) {
+pub(in crate::segment) fn write_narrow_decimal(out: &mut Writer, array: &ArrayRef, ptype: Ptype) {
     write_narrow(out, Words::of(&array.to_data(), ptype));
 }
 
@@ -138,18 +138,18 @@ pub(in crate::segment) fn write_decimal(out: &mut Writer, array: &ArrayRef) {
     };
     out.u8(FormTag::Wide as u8);
     let high = wide.iter().map(|value| (value >> 64) as i64).collect();
-    Words::new::<i64>(PType::I64, high, nulls.cloned()).write(out);
+    Words::new::<i64>(Ptype::I64, high, nulls.cloned()).write(out);
     let valid = |row: usize| nulls.is_none_or(|nulls| nulls.is_valid(row));
     let low = wide.iter().enumerate().map(|(row, value)| if valid(row) { *value as u64 } else { 0 }).collect();
-    Words::new::<u64>(PType::U64, low, None).write(out);
+    Words::new::<u64>(Ptype::U64, low, None).write(out);
 }
 
 /// Words of 4 bytes are read faster than those of 8, so they are used where every value fits.
 fn write_narrow(out: &mut Writer, mut words: Words) {
     let four = i128::from(i32::MIN)..=i128::from(i32::MAX);
-    if words.ptype == PType::I64 && all_in(words.typed::<i64>(), words.nulls.as_ref(), four) {
+    if words.ptype == Ptype::I64 && all_in(words.typed::<i64>(), words.nulls.as_ref(), four) {
         let values = words.typed::<i64>().iter().map(|value| *value as i32).collect();
-        words = Words::new::<i32>(PType::I32, values, words.nulls);
+        words = Words::new::<i32>(Ptype::I32, values, words.nulls);
     }
     out.u8(FormTag::Narrow as u8);
     out.u8(words.ptype.byte_width() as u8);
@@ -167,7 +167,7 @@ fn all_in<T: Copy + Into<i128>>(values: &[T], nulls: Option<&NullBuffer>, range:
 /// The values in 8 bytes; `None` if one does not fit.
 fn narrow(values: &[i128], nulls: Option<&NullBuffer>) -> Option<Words> {
     let fits = all_in(values, nulls, i64::MIN.into()..=i64::MAX.into());
-    fits.then(|| Words::new::<i64>(PType::I64, values.iter().map(|value| *value as i64).collect(), nulls.cloned()))
+    fits.then(|| Words::new::<i64>(Ptype::I64, values.iter().map(|value| *value as i64).collect(), nulls.cloned()))
 }
 
 /// Reads what [`write_decimal`] wrote.
@@ -182,14 +182,14 @@ pub(in crate::segment) fn read_decimal(
         FormTag::Narrow => {
             input.u8()?;
             let ptype = match input.u8()? {
-                4 => PType::I32,
-                8 => PType::I64,
+                4 => Ptype::I32,
+                8 => Ptype::I64,
                 width => return Err(Error::corrupt(format!("decimals take {width} bytes each; expected 4 or 8"))),
             };
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
             if form == Form::Stored
-                && ptype == PType::I32
+                && ptype == Ptype::I32
                 && let DataType::Decimal64(_, scale) = native
             {
                 // No more digits than the narrower type may have. Bits cost less to put together than numbers to compare.
@@ -202,15 +202,15 @@ pub(in crate::segment) fn read_decimal(
                 }
             }
             match machine_type(&native).filter(|_| form != Form::Exact) {
-                Some(PType::I64) if ptype == PType::I32 => {
+                Some(Ptype::I64) if ptype == Ptype::I32 => {
                     let values = words.typed::<i32>().iter().map(|value| i64::from(*value)).collect();
-                    let words = Words::new::<i64>(PType::I64, values, words.nulls);
+                    let words = Words::new::<i64>(Ptype::I64, values, words.nulls);
                     return Ok(make_array(words.into_array(rows, &native)?));
                 }
                 Some(own) if own == ptype => return Ok(make_array(words.into_array(rows, &native)?)),
                 _ => {}
             }
-            let values = if ptype == PType::I32 {
+            let values = if ptype == Ptype::I32 {
                 words.typed::<i32>().iter().map(|value| i128::from(*value)).collect()
             } else {
                 words.typed::<i64>().iter().map(|value| i128::from(*value)).collect()
@@ -219,8 +219,8 @@ pub(in crate::segment) fn read_decimal(
         }
         FormTag::Wide => {
             input.u8()?;
-            let high = Words::read(input, rows, PType::I64)?;
-            let low = Words::read(input, rows, PType::U64)?;
+            let high = Words::read(input, rows, Ptype::I64)?;
+            let low = Words::read(input, rows, Ptype::U64)?;
             let join = |(high, low): (&i64, &u64)| i128::from(*high) << 64 | i128::from(*low);
             (high.typed::<i64>().iter().zip(low.typed::<u64>()).map(join).collect(), high.nulls)
         }
@@ -243,7 +243,7 @@ pub(in crate::segment) fn write_bools(out: &mut Writer, array: &BooleanArray) {
     let bitmap = array.len().div_ceil(8);
     if bitmap > PLAIN_MAX {
         let bytes: Vec<u8> = values.iter().map(u8::from).collect();
-        let words = Words::new(PType::U8, bytes, None).prepare(out.search());
+        let words = Words::new(Ptype::U8, bytes, None).prepare(out.search());
         if words.size() < bitmap {
             FormTag::Narrow.write(out, nulls.is_some());
             write_nulls(out, nulls);
@@ -262,7 +262,7 @@ pub(in crate::segment) fn read_bools(input: &mut Reader, rows: usize) -> Result<
     let values = match FormTag::of(byte)? {
         FormTag::Plain => read_bits(input, rows)?,
         FormTag::Narrow => {
-            let words = Words::read(input, rows, PType::U8)?;
+            let words = Words::read(input, rows, Ptype::U8)?;
             let bytes = words.typed::<u8>();
             BooleanBuffer::collect_bool(rows, |row| bytes[row] != 0)
         }
@@ -277,19 +277,13 @@ pub(in crate::segment) fn write_fixed(out: &mut Writer, array: &ArrayRef, size: 
     let values = data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size);
     let nulls = data.nulls().filter(|nulls| nulls.null_count() > 0);
     if values.len() > PLAIN_MAX && i32::try_from(values.len()).is_ok() {
-        let lengths = (0..data.len()).map(|row| if data.is_valid(row) { size } else { 0 });
-        let bytes = if nulls.is_none() {
-            values.clone()
-        } else {
-            let valid = (0..data.len()).filter(|row| data.is_valid(*row));
-            valid.flat_map(|row| values[row * size..(row + 1) * size].iter().copied()).collect()
-        };
-        let binary = BinaryArray::new(OffsetBuffer::from_lengths(lengths), bytes, nulls.cloned());
-        if let Some(tree) = text::compress(&(Arc::new(binary) as ArrayRef), out.search())
-            && tree.size() < values.len()
+        let value = |row: usize| if data.is_valid(row) { &values[row * size..(row + 1) * size] } else { &[] };
+        let each: Vec<&[u8]> = (0..data.len()).map(value).collect();
+        if let Some(built) = text::compress(&each, false, nulls, out.search())
+            && built.size() < values.len()
         {
-            FormTag::Vortex.write(out, nulls.is_some());
-            return tree.write(out);
+            FormTag::Tree.write(out, nulls.is_some());
+            return tree::write(&built, out);
         }
     }
     FormTag::Plain.write(out, nulls.is_some());
@@ -324,7 +318,7 @@ pub(in crate::segment) fn read_fixed(
             })?;
             build_fixed(rows, data_type, aligned(input.buffer(len)?), nulls)
         }
-        FormTag::Vortex => {
+        FormTag::Tree => {
             input.u8()?;
             let array = text::read_compressed(input, byte & NULLS != 0, rows, &DataType::Binary, Form::Exact)?;
             let array = array.as_binary::<i32>();

@@ -5,6 +5,7 @@
 //! ```
 //! Streams are written without compression. [`read_stream`] reads one from storage without trusting any length in it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -55,7 +56,10 @@ pub fn read_stream(bytes: &[u8]) -> Result<RecordBatch> {
     refuse_compression(bytes)?;
     // Unlike Arrow's `StreamReader`, this decoder allocates for a message only as its bytes arrive.
     let (mut decoder, mut buffer) = (StreamDecoder::new(), Buffer::from(bytes.to_vec()));
-    decoder.decode(&mut buffer)?.ok_or_else(|| Error::corrupt("an Arrow stream has no rows"))
+    // Arrow's reader asserts on some of what it finds. The panic hook has printed the panic's message.
+    let decoded = catch_unwind(AssertUnwindSafe(|| decoder.decode(&mut buffer)));
+    let decoded = decoded.map_err(|_| Error::corrupt("an Arrow stream cannot be decoded"))?;
+    decoded?.ok_or_else(|| Error::corrupt("an Arrow stream has no rows"))
 }
 
 /// Walks the messages as the decoder does. If they end early or make no sense, the decoder reports it.

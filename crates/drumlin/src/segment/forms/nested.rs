@@ -19,7 +19,7 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, Field, FieldRef, Fields};
 use arrow::error::ArrowError;
-use vortex_array::dtype::PType;
+use drumlin_codec::Ptype;
 
 use super::bits::{read_nulls, write_nulls};
 use super::tag::{FormTag, NULLS};
@@ -146,15 +146,15 @@ fn write_list_view<O: Offset>(
 
 /// A list's offset type and the words it is stored in.
 trait Offset: OffsetSizeTrait {
-    const PTYPE: PType;
+    const PTYPE: Ptype;
 }
 
 impl Offset for i32 {
-    const PTYPE: PType = PType::I32;
+    const PTYPE: Ptype = Ptype::I32;
 }
 
 impl Offset for i64 {
-    const PTYPE: PType = PType::I64;
+    const PTYPE: Ptype = Ptype::I64;
 }
 
 /// Reads what [`write`] wrote; the tag was read.

@@ -8,7 +8,7 @@
 //! Distances are modulo 2^64, so that they work for every integer type, signed or not.
 
 use arrow::buffer::Buffer;
-use vortex_array::dtype::PType;
+use drumlin_codec::Ptype;
 
 use super::bits::aligned;
 use super::wire::{Reader, Writer};
@@ -23,7 +23,7 @@ pub(in crate::segment) struct Plain {
 
 impl Plain {
     /// The narrowest plain form of words of `ptype`.
-    pub(in crate::segment) fn new(ptype: PType, words: &Buffer) -> Self {
+    pub(in crate::segment) fn new(ptype: Ptype, words: &Buffer) -> Self {
         let full = ptype.byte_width();
         let raw = Self { width: full as u8, base: None, values: words.as_slice().to_vec() };
         if !ptype.is_int() {
@@ -31,7 +31,7 @@ impl Plain {
         }
         // Unsigned 64-bit values keep their bits: distances are taken modulo 2^64.
         let values = integers(ptype, words);
-        let least = if ptype == PType::U64 {
+        let least = if ptype == Ptype::U64 {
             values.iter().map(|v| *v as u64).min().unwrap_or_default() as i64
         } else {
             values.iter().copied().min().unwrap_or_default()
@@ -64,7 +64,7 @@ impl Plain {
     }
 
     /// Reads the values of `rows` words of `ptype`.
-    pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: PType) -> Result<Buffer> {
+    pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: Ptype) -> Result<Buffer> {
         let width = usize::from(input.u8()?);
         let full = ptype.byte_width();
         let len = rows.checked_mul(width);
@@ -91,14 +91,14 @@ impl Plain {
 }
 
 /// Integers of any type, as 64 bits.
-fn integers(ptype: PType, words: &Buffer) -> Vec<i64> {
+fn integers(ptype: Ptype, words: &Buffer) -> Vec<i64> {
     match ptype {
-        PType::I8 => words.typed_data::<i8>().iter().map(|v| i64::from(*v)).collect(),
-        PType::I16 => words.typed_data::<i16>().iter().map(|v| i64::from(*v)).collect(),
-        PType::I32 => words.typed_data::<i32>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U8 => words.typed_data::<u8>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U16 => words.typed_data::<u16>().iter().map(|v| i64::from(*v)).collect(),
-        PType::U32 => words.typed_data::<u32>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::I8 => words.typed_data::<i8>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::I16 => words.typed_data::<i16>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::I32 => words.typed_data::<i32>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::U8 => words.typed_data::<u8>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::U16 => words.typed_data::<u16>().iter().map(|v| i64::from(*v)).collect(),
+        Ptype::U32 => words.typed_data::<u32>().iter().map(|v| i64::from(*v)).collect(),
         _ => words.typed_data::<i64>().to_vec(),
     }
 }

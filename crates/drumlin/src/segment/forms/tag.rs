@@ -9,7 +9,7 @@ use crate::base::{Error, Result};
 pub(in crate::segment) enum FormTag {
     Null = 0,
     Plain = 1,
-    Vortex = 2,
+    Tree = 2,
     Ipc = 3,
     Narrow = 4,
     Wide = 5,
@@ -28,7 +28,7 @@ impl FormTag {
     const ALL: [Self; 12] = [
         Self::Null,
         Self::Plain,
-        Self::Vortex,
+        Self::Tree,
         Self::Ipc,
         Self::Narrow,
         Self::Wide,

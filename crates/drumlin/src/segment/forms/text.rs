@@ -1,47 +1,42 @@
 //! Strings and binary of varying length.
 //!
 //! ```text
-//! text = VORTEX [+NULLS]  tree (tree.rs) of UTF-8 or binary
+//! text = TREE [+NULLS]    tree (tree.rs) of UTF-8 or binary
 //!      | DICTIONARY       as a dictionary (dictionary.rs) with keys of 1 byte up to 256 values, else of 2;
 //!                         the values ascend
 //!      | PLAIN  [+NULLS]  bitmap of nulls if NULLS,
 //!                         words (words.rs) of 4 bytes: length of each value, 0 if null,
 //!                         varint length of all values, their bytes
 //! ```
-//! The dictionary is our own because it is found faster than by Vortex, and in order.
+//! The dictionary is not one of a tree because its values ascend, and are a segment of their own.
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryDictionaryBuilder, BinaryViewArray, StringArray, StringViewArray,
-    new_null_array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryDictionaryBuilder, StringArray, new_null_array};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, UInt32Type};
-use vortex_array::dtype::{DType, PType};
-use vortex_arrow::ArrowSessionExt;
+use drumlin_codec::{Built, Ptype, texts};
 
 use super::bits::{aligned, read_nulls, write_nulls};
 use super::codes::Codes;
-use super::onpair::Text;
+use super::onpair::{LONG_ROWS_MIN, Text};
 use super::tag::{FormTag, NULLS};
-use super::tree::ArrayTree;
+use super::tree::bits_of;
 use super::wire::{ReadColumn, Reader, WriteColumn, Writer};
 use super::words::Words;
-use super::{bits, dictionary, tree};
+use super::{dictionary, tree};
 use crate::base::{Error, Result};
 use crate::segment::decode::expand::expand;
-use crate::segment::decode::export::{as_dictionary, contiguous, export, export_unchecked, from_codes, of_offsets};
+use crate::segment::decode::export::{as_dictionary, as_views, of_offsets, with_offsets};
 use crate::segment::decode::form::Form;
 use crate::segment::decode::types::plain_type;
-use crate::segment::encode::codec::{Codec, LONG_ROWS_MIN};
 use crate::segment::encode::scheme::{Compression, Search};
 
 /// Columns with fewer rows than this get no dictionary of ours.
 const DICTIONARY_ROWS_MIN: usize = 64;
 
-/// Fewer bytes than this are stored plain: finding symbols takes Vortex half a millisecond for any number of bytes.
+/// Fewer bytes than this are stored plain: finding symbols takes half a millisecond for any number of bytes.
 const COMPRESSED_MIN: usize = 512;
 
 /// A dictionary of ours has at least this many rows per value.
@@ -86,20 +81,21 @@ pub(in crate::segment) fn write(
         && let Some(tree) = encode_text(out, trained, &values, nulls)
         && tree.size() < bytes
     {
-        FormTag::Vortex.write(out, nulls.is_some());
-        tree.write(out);
+        FormTag::Tree.write(out, nulls.is_some());
+        tree::write(&tree, out);
         return Ok(None);
     }
-    // The plain form's lengths compress, so what Vortex makes of the bytes must be smaller than bytes and compressed
+    // The plain form's lengths compress, so a tree of the bytes must be smaller than bytes and compressed
     // lengths together.
     let search = out.search();
-    let lengths = Words::new(PType::U32, lengths, None).prepare(search);
+    let lengths = Words::new(Ptype::U32, lengths, None).prepare(search);
     let mut tree = None;
     if bytes >= COMPRESSED_MIN && search.compression != Compression::Fast {
-        tree = compress(&packed(array, &values)?, search);
-        let long = array.len() >= LONG_ROWS_MIN && plain_type(array.data_type()) == Some(DataType::Utf8);
+        let utf8 = plain_type(array.data_type()) == Some(DataType::Utf8);
+        tree = compress(&values, utf8, nulls, search);
+        let long = array.len() >= LONG_ROWS_MIN && utf8;
         if long && search.only.is_none() {
-            let smallest = tree.as_ref().map_or(usize::MAX, ArrayTree::size);
+            let smallest = tree.as_ref().map_or(usize::MAX, Built::size);
             match encode_text(out, None, &values, nulls).filter(|text| text.size() < smallest) {
                 Some(text) => tree = Some(text),
                 None => out.text = None,
@@ -107,15 +103,15 @@ pub(in crate::segment) fn write(
         }
     }
     let tree = tree.filter(|tree| tree.size() < bytes + lengths.size());
-    if keyed.is_some() && keyed_bytes <= tree.as_ref().map_or(bytes + lengths.size(), ArrayTree::size) {
+    if keyed.is_some() && keyed_bytes <= tree.as_ref().map_or(bytes + lengths.size(), Built::size) {
         out.text = None;
         return Ok(keyed);
     }
     out.truncate(start);
     out.found = found;
     if let Some(tree) = tree {
-        FormTag::Vortex.write(out, nulls.is_some());
-        tree.write(out);
+        FormTag::Tree.write(out, nulls.is_some());
+        tree::write(&tree, out);
         return Ok(None);
     }
     FormTag::Plain.write(out, nulls.is_some());
@@ -144,9 +140,9 @@ fn encode_text(
     trained: Option<Arc<Text>>,
     values: &[&[u8]],
     nulls: Option<&NullBuffer>,
-) -> Option<ArrayTree> {
+) -> Option<Built> {
     let text = trained.unwrap_or_else(|| Arc::new(Text::train(values)));
-    let tree = Codes::encode(&text, values, nulls)?.tree(Codec::get())?;
+    let tree = Codes::encode(&text, values, nulls)?.tree()?;
     out.text = Some(text);
     Some(tree)
 }
@@ -195,9 +191,9 @@ fn write_dictionary(
     write_column: WriteColumn,
 ) -> Result<ArrayRef> {
     let keys = if distinct.len() <= 1 << 8 {
-        Words::new::<u8>(PType::U8, places.map(|place| place as u8).collect(), nulls.cloned())
+        Words::new::<u8>(Ptype::U8, places.map(|place| place as u8).collect(), nulls.cloned())
     } else {
-        Words::new::<u16>(PType::U16, places.map(|place| place as u16).collect(), nulls.cloned())
+        Words::new::<u16>(Ptype::U16, places.map(|place| place as u16).collect(), nulls.cloned())
     };
     let distinct = of_type(data_type, distinct)?;
     dictionary::write_parts(out, keys, &distinct, write_column)?;
@@ -215,12 +211,10 @@ fn of_type(data_type: &DataType, array: BinaryArray) -> Result<ArrayRef> {
 /// The codes that a segment stores a long text as, in parts; `None` if it is stored otherwise.
 pub(in crate::segment) fn read_codes(input: &mut Reader, rows: usize) -> Result<Option<Vec<Codes>>> {
     let byte = input.u8()?;
-    if FormTag::of(byte)? != FormTag::Vortex {
+    if FormTag::of(byte)? != FormTag::Tree {
         return Ok(None);
     }
-    let codec = Codec::get();
-    let array = tree::read(codec, input, &DType::Utf8((byte & NULLS != 0).into()), rows)?;
-    Codes::of(codec, &array)
+    Codes::of(&tree::read(input, rows)?.texts(byte & NULLS != 0)?)
 }
 
 /// The bytes of every value, empty for nulls.
@@ -233,17 +227,6 @@ fn values(array: &ArrayRef) -> Vec<&[u8]> {
         DataType::LargeBinary => array.as_binary::<i64>().iter().map(Option::unwrap_or_default).collect(),
         _ => array.as_binary_view().iter().map(Option::unwrap_or_default).collect(),
     }
-}
-
-/// The array with offsets, and with nothing but its values in its buffer.
-fn packed(array: &ArrayRef, values: &[&[u8]]) -> Result<ArrayRef> {
-    let offsets = matches!(array.data_type(), DataType::Utf8 | DataType::Binary);
-    if offsets && array.null_count() == 0 {
-        return Ok(Arc::clone(array));
-    }
-    let lengths = OffsetBuffer::from_lengths(values.iter().map(|value| value.len()));
-    let packed = BinaryArray::try_new(lengths, values.concat().into(), array.nulls().map(bits::packed))?;
-    of_type(array.data_type(), packed)
 }
 
 /// The distinct values in ascending order, and for each row the place of its value; `None` if there are many.
@@ -277,12 +260,18 @@ fn find_dictionary(values: &[&[u8]], nulls: Option<&NullBuffer>) -> Option<(Vec<
     Some((keys.into_iter().map(|key| rank[key as usize]).collect(), distinct))
 }
 
-/// Vortex's compressed form of strings or binary of any Arrow type.
-pub(in crate::segment) fn compress(array: &ArrayRef, search: Search) -> Option<ArrayTree> {
-    let codec = Codec::get();
-    let nullable = array.null_count() > 0;
-    let array = codec.session.arrow().from_arrow_array(Arc::clone(array), nullable).ok()?;
-    ArrayTree::compress(codec, &array, search)
+/// The smallest tree of strings or binary that are empty under nulls; `None` if there is none.
+pub(in crate::segment) fn compress(
+    values: &[&[u8]],
+    utf8: bool,
+    nulls: Option<&NullBuffer>,
+    search: Search,
+) -> Option<Built> {
+    // Long texts are put into codes (codes.rs) rather than into symbols.
+    let symbols = !utf8 || values.len() < LONG_ROWS_MIN || search.only.is_some();
+    let nulls = nulls.map(bits_of);
+    let built = texts(values, utf8, nulls.as_ref(), &search.for_codec(), symbols)?;
+    tree::is_readable(&built, values.len()).then_some(built)
 }
 
 /// Reads what [`write`] wrote.
@@ -300,20 +289,16 @@ pub(in crate::segment) fn read(
     match FormTag::of(byte)? {
         FormTag::Plain => {
             let nulls = read_nulls(input, rows, nullable)?;
-            let lengths = Words::read(input, rows, PType::U32)?;
+            let lengths = Words::read(input, rows, Ptype::U32)?;
             let bytes = input.count()?;
             let array = plain_array(input, lengths.typed::<u32>(), bytes, nulls, utf8)?;
             match (form, data_type) {
                 (Form::Exact, DataType::Utf8 | DataType::Binary) | (Form::Stored, _) => Ok(array),
-                (Form::Native, _) | (_, DataType::Utf8View | DataType::BinaryView) => Ok(if utf8 {
-                    Arc::new(StringViewArray::from(array.as_string::<i32>()))
-                } else {
-                    Arc::new(BinaryViewArray::from(array.as_binary::<i32>()))
-                }),
+                (Form::Native, _) | (_, DataType::Utf8View | DataType::BinaryView) => Ok(as_views(&array)),
                 _ => Ok(cast(&array, data_type)?),
             }
         }
-        FormTag::Vortex => read_compressed(input, nullable, rows, data_type, form),
+        FormTag::Tree => read_compressed(input, nullable, rows, data_type, form),
         FormTag::Dictionary => {
             let count = read_count(input)?;
             let (key, ptype) = key_type(count);
@@ -340,7 +325,7 @@ pub(in crate::segment) fn only_nulls(
     data_type: &DataType,
     read_column: ReadColumn,
 ) -> Result<ArrayRef> {
-    let keys = Words::read(input, rows, PType::U8)?;
+    let keys = Words::read(input, rows, Ptype::U8)?;
     read_column(input, 0, plain, Form::Exact)?;
     match keys.nulls.map_or(0, |nulls| nulls.null_count()) == rows {
         true => Ok(new_null_array(data_type, rows)),
@@ -360,11 +345,11 @@ pub(in crate::segment) fn read_count(input: &mut Reader) -> Result<usize> {
 }
 
 /// The type of the keys of a dictionary of `count` strings.
-pub(in crate::segment) fn key_type(count: usize) -> (DataType, PType) {
-    if count <= 1 << 8 { (DataType::UInt8, PType::U8) } else { (DataType::UInt16, PType::U16) }
+pub(in crate::segment) fn key_type(count: usize) -> (DataType, Ptype) {
+    if count <= 1 << 8 { (DataType::UInt8, Ptype::U8) } else { (DataType::UInt16, Ptype::U16) }
 }
 
-/// Reads strings in the compressed form of Vortex; the tag was read.
+/// Reads strings that are stored as a tree; the tag was read.
 pub(in crate::segment) fn read_compressed(
     input: &mut Reader,
     nullable: bool,
@@ -372,38 +357,18 @@ pub(in crate::segment) fn read_compressed(
     data_type: &DataType,
     form: Form,
 ) -> Result<ArrayRef> {
-    let plain = plain_type(data_type).unwrap_or(DataType::Binary);
-    let utf8 = plain == DataType::Utf8;
-    let view = if utf8 { DataType::Utf8View } else { DataType::BinaryView };
-    let codec = Codec::get();
-    let dtype = if utf8 { DType::Utf8(nullable.into()) } else { DType::Binary(nullable.into()) };
-    let array = tree::read(codec, input, &dtype, rows)?;
-    let mut context = codec.context();
-    if form != Form::Exact {
-        if let Some(array) = as_dictionary(codec, &array, &mut context)? {
-            return Ok(array);
-        }
-        if form == Form::Stored
-            && let Some(array) = from_codes(&array, &mut context)?
-        {
-            return Ok(array);
-        }
-        return export(codec, array, &view, &mut context);
-    }
-    if data_type != &plain {
-        return export(codec, array, data_type, &mut context);
-    }
-    if let Some(array) = from_codes(&array, &mut context)? {
+    let utf8 = plain_type(data_type) == Some(DataType::Utf8);
+    let column = tree::read(input, rows)?.texts(nullable)?;
+    if form != Form::Exact
+        && let Some(array) = as_dictionary(&column, utf8)?
+    {
         return Ok(array);
     }
-    let views = export_unchecked(codec, array, &view, &mut context)?;
-    // Arrow checks the bytes when it makes an array of them.
-    match contiguous(&views, utf8)? {
-        Some(array) => Ok(array),
-        None => {
-            crate::segment::decode::utf8::check(&views)?;
-            Ok(cast(&views, data_type)?)
-        }
+    let array = with_offsets(&column, utf8)?;
+    match (form, data_type) {
+        (Form::Exact, DataType::Utf8 | DataType::Binary) | (Form::Stored, _) => Ok(array),
+        (Form::Native, _) | (_, DataType::Utf8View | DataType::BinaryView) => Ok(as_views(&array)),
+        _ => Ok(cast(&array, data_type)?),
     }
 }
 

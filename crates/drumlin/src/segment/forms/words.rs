@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! words   = NULL                         all null
-//!         | VORTEX [+NULLS]  tree        see tree.rs; nulls are inside
+//!         | TREE [+NULLS]    tree        see tree.rs; nulls are inside
 //!         | PLAIN  [+NULLS]  bitmap      if NULLS: one bit per row, 1 = valid, low bits first
 //!                            plain       see plain.rs
 //! ```
@@ -14,36 +14,29 @@
 use arrow::array::ArrayData;
 use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType, IntervalUnit};
-use vortex_alp::{ALP, ALPArrayExt};
-use vortex_array::IntoArray;
-use vortex_array::arrays::PrimitiveArray;
-use vortex_array::dtype::{DType, PType};
-use vortex_arrow::{nulls as validity_of, to_null_buffer};
-use vortex_buffer::{Alignment, ByteBuffer};
+use drumlin_codec::{Built, Ptype};
 
-use super::bits::{packed, read_nulls, write_nulls};
+use super::bits::{read_nulls, write_nulls};
 use super::plain::Plain;
 use super::tag::{FormTag, NULLS};
 use super::tree;
-use super::tree::ArrayTree;
 use super::wire::{Reader, Writer};
 use crate::base::{Error, Result};
-use crate::segment::encode::codec::{Codec, refused};
 use crate::segment::encode::scheme::{Compression, Search};
 
-/// Up to this many bytes, the plain form is used without trying Vortex, whose envelope alone takes about 10.
+/// Up to this many bytes, the plain form is used without trying a tree, whose nodes alone take about 10.
 pub(in crate::segment) const PLAIN_MAX: usize = 48;
 
-/// The same where not every byte counts: trying Vortex takes longer than writing, and reading, as many bytes.
+/// The same where not every byte counts: looking for a form takes longer than writing, and reading, as many bytes.
 const PLAIN_ENOUGH: usize = 256;
 
-/// From this many rows on, Vortex is assumed to beat the narrowed plain form.
+/// From this many rows on, a tree is assumed to beat the narrowed plain form.
 const NARROW_ROWS_MAX: usize = 4096;
 
 /// Values of a machine type, some of them null.
 #[derive(Clone)]
 pub(in crate::segment) struct Words {
-    pub(in crate::segment) ptype: PType,
+    pub(in crate::segment) ptype: Ptype,
     /// Exactly the bytes of the values, aligned for the type.
     pub(in crate::segment) values: Buffer,
     /// `None` if no value is null.
@@ -51,28 +44,28 @@ pub(in crate::segment) struct Words {
 }
 
 /// The machine type behind an Arrow type; `None` if its values are not single numbers.
-pub(in crate::segment) fn machine_type(data_type: &DataType) -> Option<PType> {
+pub(in crate::segment) fn machine_type(data_type: &DataType) -> Option<Ptype> {
     Some(match data_type {
-        DataType::Int8 => PType::I8,
-        DataType::Int16 => PType::I16,
-        DataType::Int32 | DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => PType::I32,
-        DataType::Interval(IntervalUnit::YearMonth) => PType::I32,
-        DataType::Int64 | DataType::Date64 | DataType::Time64(_) | DataType::Decimal64(..) => PType::I64,
-        DataType::Timestamp(..) | DataType::Duration(_) => PType::I64,
-        DataType::UInt8 => PType::U8,
-        DataType::UInt16 => PType::U16,
-        DataType::UInt32 => PType::U32,
-        DataType::UInt64 => PType::U64,
-        DataType::Float16 => PType::F16,
-        DataType::Float32 => PType::F32,
-        DataType::Float64 => PType::F64,
+        DataType::Int8 => Ptype::I8,
+        DataType::Int16 => Ptype::I16,
+        DataType::Int32 | DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Ptype::I32,
+        DataType::Interval(IntervalUnit::YearMonth) => Ptype::I32,
+        DataType::Int64 | DataType::Date64 | DataType::Time64(_) | DataType::Decimal64(..) => Ptype::I64,
+        DataType::Timestamp(..) | DataType::Duration(_) => Ptype::I64,
+        DataType::UInt8 => Ptype::U8,
+        DataType::UInt16 => Ptype::U16,
+        DataType::UInt32 => Ptype::U32,
+        DataType::UInt64 => Ptype::U64,
+        DataType::Float16 => Ptype::F16,
+        DataType::Float32 => Ptype::F32,
+        DataType::Float64 => Ptype::F64,
         _ => return None,
     })
 }
 
 impl Words {
     /// The words of a fixed-width array.
-    pub(in crate::segment) fn of(array: &ArrayData, ptype: PType) -> Self {
+    pub(in crate::segment) fn of(array: &ArrayData, ptype: Ptype) -> Self {
         let width = ptype.byte_width();
         let values = array.buffers()[0].slice_with_length(array.offset() * width, array.len() * width);
         // Arrow promises alignment, but buffers that came through the C interface may violate it.
@@ -82,7 +75,7 @@ impl Words {
     }
 
     /// Words of native values.
-    pub(in crate::segment) fn new<T: ArrowNativeType>(ptype: PType, values: Vec<T>, nulls: Option<NullBuffer>) -> Self {
+    pub(in crate::segment) fn new<T: ArrowNativeType>(ptype: Ptype, values: Vec<T>, nulls: Option<NullBuffer>) -> Self {
         Self { ptype, values: Buffer::from_vec(values), nulls }
     }
 
@@ -130,10 +123,10 @@ impl Words {
         let plain_size = plain.as_ref().map_or(words.values.len(), Plain::size);
         let plain_max = if search.compression == Compression::Small { PLAIN_MAX } else { PLAIN_ENOUGH };
         if plain_size > plain_max
-            && let Some(tree) = words.compress(search)
+            && let Some(tree) = tree::of_numbers(words.ptype, &words.values, words.nulls.as_ref(), search)
             && tree.size() < words.worth(plain_size, search.compression)
         {
-            return WordsForm::Vortex(tree, words.nulls.is_some());
+            return WordsForm::Tree(tree, words.nulls.is_some());
         }
         WordsForm::Plain(plain.unwrap_or_else(|| Plain::new(words.ptype, &words.values)), words.nulls)
     }
@@ -147,22 +140,13 @@ impl Words {
         }
     }
 
-    fn compress(&self, search: Search) -> Option<ArrayTree> {
-        let codec = Codec::get();
-        let bytes = ByteBuffer::from_arrow_buffer(self.values.clone(), Alignment::none());
-        let bytes = bytes.ensure_aligned(Alignment::new(self.ptype.byte_width()));
-        let validity = validity_of(self.nulls.as_ref().map(packed).as_ref(), self.nulls.is_some()).ok()?;
-        let array = PrimitiveArray::from_byte_buffer(bytes, self.ptype, validity).into_array();
-        ArrayTree::compress(codec, &array, search)
-    }
-
     /// Writes the smaller form.
     pub(in crate::segment) fn write(self, out: &mut Writer) {
         self.prepare(out.search()).write(out);
     }
 
     /// Reads `rows` words of `ptype`.
-    pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: PType) -> Result<Self> {
+    pub(in crate::segment) fn read(input: &mut Reader, rows: usize, ptype: Ptype) -> Result<Self> {
         let byte = input.u8()?;
         let nullable = byte & NULLS != 0;
         match FormTag::of(byte)? {
@@ -175,26 +159,10 @@ impl Words {
                 let nulls = read_nulls(input, rows, nullable)?;
                 Ok(Self { ptype, values: Plain::read(input, rows, ptype)?, nulls })
             }
-            FormTag::Vortex => {
-                let codec = Codec::get();
-                let dtype = DType::Primitive(ptype, nullable.into());
-                let array = tree::read(codec, input, &dtype, rows)?;
-                if let Some(floats) = array.as_opt::<ALP>() {
-                    input.found.exponents = Some(floats.exponents());
-                }
-                let mut context = codec.context();
-                let array = array.execute::<PrimitiveArray>(&mut context).map_err(refused)?;
-                let validity = array.as_ref().validity().map_err(refused)?;
-                let nulls = validity.execute_mask(rows, &mut context).map_err(refused)?;
-                let values = array.buffer_handle().to_host_sync().into_arrow_buffer();
-                if values.len() != rows * ptype.byte_width() {
-                    return Err(Error::corrupt(format!(
-                        "{} bytes were decoded for {rows} values of {} bytes",
-                        values.len(),
-                        ptype.byte_width()
-                    )));
-                }
-                Ok(Self { ptype, values, nulls: to_null_buffer(nulls) })
+            FormTag::Tree => {
+                let found = tree::read(input, rows)?.numbers(ptype, nullable)?;
+                input.found.exponents = found.exponents.or(input.found.exponents);
+                Ok(Self { ptype, values: found.values, nulls: found.nulls })
             }
             tag => {
                 Err(Error::corrupt(format!("values of {} bytes cannot have the encoding {tag:?}", ptype.byte_width())))
@@ -229,7 +197,7 @@ fn filled<const WIDTH: usize>(values: &[u8], nulls: &NullBuffer) -> Vec<u8> {
 pub(in crate::segment) enum WordsForm {
     Null,
     Plain(Plain, Option<NullBuffer>),
-    Vortex(ArrayTree, bool),
+    Tree(Built, bool),
 }
 
 impl WordsForm {
@@ -238,7 +206,7 @@ impl WordsForm {
         match self {
             Self::Null => 1,
             Self::Plain(plain, nulls) => 1 + plain.size() + nulls.as_ref().map_or(0, |nulls| nulls.len().div_ceil(8)),
-            Self::Vortex(tree, _) => 1 + tree.size(),
+            Self::Tree(tree, _) => 1 + tree.size(),
         }
     }
 
@@ -250,9 +218,9 @@ impl WordsForm {
                 write_nulls(out, nulls.as_ref());
                 plain.write(out);
             }
-            Self::Vortex(tree, nullable) => {
-                FormTag::Vortex.write(out, *nullable);
-                tree.write(out);
+            Self::Tree(tree, nullable) => {
+                FormTag::Tree.write(out, *nullable);
+                tree::write(tree, out);
             }
         }
     }

@@ -41,8 +41,7 @@ fn few_bytes_do_not_ask_for_much_memory() {
     let mut out = Writer::default();
     out.u8(FormTag::List as u8);
     out.varint(1 << 31);
-    crate::segment::forms::words::Words::new::<i64>(vortex_array::dtype::PType::I64, vec![1 << 31], None)
-        .write(&mut out);
+    crate::segment::forms::words::Words::new::<i64>(drumlin_codec::Ptype::I64, vec![1 << 31], None).write(&mut out);
     out.u8(FormTag::Null as u8);
     let bytes = out.finish();
     assert!(bytes.len() < 32);
@@ -58,7 +57,7 @@ fn few_bytes_do_not_ask_for_much_memory() {
         let mut out = Writer::default();
         out.u8(FormTag::Dictionary as u8);
         out.varint(count);
-        let codes = crate::segment::forms::words::Words::new::<u16>(vortex_array::dtype::PType::U16, vec![0; 9], None);
+        let codes = crate::segment::forms::words::Words::new::<u16>(drumlin_codec::Ptype::U16, vec![0; 9], None);
         codes.write(&mut out);
         out.raw(&encode(&(Arc::new(StringArray::from(vec![""; count as usize])) as ArrayRef)).unwrap().bytes);
         let bytes = out.finish();

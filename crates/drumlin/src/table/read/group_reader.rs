@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
+use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
 
 use crate::base::{Error, Result, TypeName, Version};
 use crate::block::{Address, BlockReader, ColumnEntry, Directory, Prefetch};
-use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure};
+use crate::filter::ValueRange;
+use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure, within};
 use crate::table::group::layers::Located;
 use crate::table::group::patch::{Layer, NewPatch, PATCHES_MAX};
 use crate::table::schema::arrays::into_type;
@@ -215,8 +217,12 @@ impl<'a> GroupReader<'a> {
 
     /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
+        self.each(schema, columns, |_, source| self.decoded(source, form))
+    }
+
+    fn decoded(&self, source: ColumnSource<'_>, form: Form) -> Result<ArrayRef> {
         let (rows, keyed) = (self.group.rows as usize, text_dictionary());
-        self.each(schema, columns, |source| match source {
+        match source {
             ColumnSource::Missing(name, _) if form != Form::Exact && self.constants.contains_key(name) => {
                 self.missing(name, &keyed, rows)
             }
@@ -231,13 +237,30 @@ impl<'a> GroupReader<'a> {
                     false => Ok(array),
                 }
             }
-        })
+        }
+    }
+
+    /// The rows whose values are in all of these ranges of columns of `schema`, tested while they are packed where they are.
+    pub fn within(&self, schema: &Schema, ranges: &[ValueRange]) -> Result<BooleanBuffer> {
+        let rows = self.group.rows as usize;
+        let columns: Vec<usize> = ranges.iter().map(|range| range.column).collect();
+        let found = self.each(schema, &columns, |at, source| {
+            let range = &ranges[at];
+            if let ColumnSource::Stored(bytes, own, wanted) = &source
+                && own == wanted
+                && let Some(found) = within(bytes.clone(), rows, own, range.low, range.high)?
+            {
+                return Ok(found);
+            }
+            range.holds(&self.decoded(source, Form::Stored)?)
+        })?;
+        Ok(found.into_iter().reduce(|all, own| &all & &own).unwrap_or_else(|| BooleanBuffer::new_set(rows)))
     }
 
     /// The rows `picked`, ascending, of `columns`.
     pub fn pick(&self, schema: &Schema, columns: &[usize], picked: &[u32]) -> Result<Vec<ArrayRef>> {
         let rows = self.group.rows as usize;
-        self.each(schema, columns, |source| match source {
+        self.each(schema, columns, |_, source| match source {
             ColumnSource::Missing(name, wanted) => self.missing(name, wanted, picked.len()),
             ColumnSource::Stored(bytes, own, wanted) => {
                 as_read(decode_rows(bytes, rows, own, picked)?, wanted).map_err(|e| misfit(own, wanted, e))
@@ -303,29 +326,32 @@ impl<'a> GroupReader<'a> {
         Ok(found)
     }
 
-    /// Reads the segments of columns, and makes an array of each.
-    fn each(
+    /// Reads the segments of columns, and makes something of each.
+    fn each<T>(
         &self,
         schema: &Schema,
         columns: &[usize],
-        make: impl Fn(ColumnSource<'_>) -> Result<ArrayRef>,
-    ) -> Result<Vec<ArrayRef>> {
+        make: impl Fn(usize, ColumnSource<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let places: Vec<Option<LocatedSegment<'_>>> =
             columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
         let segments = self.segments(&places)?;
-        let array =
-            |((place, bytes), &index): ((&Option<LocatedSegment<'_>>, Option<Bytes>), &usize)| -> Result<ArrayRef> {
-                let wanted = schema.field(index).data_type();
-                let (Some(place), Some(bytes)) = (place, bytes) else {
-                    return make(ColumnSource::Missing(schema.field(index).name(), wanted));
-                };
-                make(ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
-                    let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
-                    let offset = self.column_at(place.located).offset;
-                    e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
-                })
+        let array = |(((place, bytes), &index), at): (
+            ((&Option<LocatedSegment<'_>>, Option<Bytes>), &usize),
+            usize,
+        )|
+         -> Result<T> {
+            let wanted = schema.field(index).data_type();
+            let (Some(place), Some(bytes)) = (place, bytes) else {
+                return make(at, ColumnSource::Missing(schema.field(index).name(), wanted));
             };
-        places.iter().zip(segments).zip(columns).map(array).collect()
+            make(at, ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+                let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
+                let offset = self.column_at(place.located).offset;
+                e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
+            })
+        };
+        places.iter().zip(segments).zip(columns).zip(0..).map(array).collect()
     }
 }
 

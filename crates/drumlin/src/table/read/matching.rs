@@ -33,9 +33,19 @@ pub(in crate::table) fn matching(
         Verdict::All => return Ok(rows.clone()),
         Verdict::Some => {}
     }
-    let arrays = reader.decode(schema, filter.columns(), Form::Stored)?;
-    let truth = truth(filter, schema, total as usize, arrays)?;
-    let mut hits = bitmap(&truth);
+    let decoded = |filter: &BoundFilter| {
+        truth(filter, schema, total as usize, reader.decode(schema, filter.columns(), Form::Stored)?)
+    };
+    let mut hits = match filter.ranges() {
+        ([], _) => bitmap(&decoded(filter)?),
+        (ranges, rest) => {
+            let found = reader.within(schema, ranges)?;
+            match rest {
+                Some(rest) if found.count_set_bits() > 0 => bitmap(&(&found & &decoded(rest)?)),
+                _ => bitmap(&found),
+            }
+        }
+    };
     if let Rows::Some(rows) = rows {
         hits &= rows;
     }

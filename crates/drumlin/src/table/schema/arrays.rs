@@ -23,9 +23,19 @@ pub fn find_requested(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
     Ok(places)
 }
 
+/// With fewer rows than one in this many, a Roaring bitmap is a list of them: 4,096 of 65,536.
+const LISTED_MAX: u64 = 16;
+
 /// The rows of a row group as an Arrow mask.
 pub(in crate::table) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
     let mut words = vec![0_u64; (total as usize).div_ceil(64)];
+    // A bitmap keeps few rows as a list, in which each range is searched for.
+    if rows.len() * LISTED_MAX < u64::from(total) {
+        for row in rows {
+            words[row as usize / 64] |= 1 << (row % 64);
+        }
+        return BooleanArray::new(BooleanBuffer::new(words.into(), 0, total as usize), None);
+    }
     let mut ranges = rows.iter();
     while let Some(range) = ranges.next_range() {
         let (first, last) = (*range.start() as usize, *range.end() as usize);

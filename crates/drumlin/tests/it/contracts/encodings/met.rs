@@ -1,6 +1,6 @@
 //! Which types and encodings the columns of the contract meet: what no column meets is not tested.
 //!
-//! A segment begins with a tag; that of an encoding of Vortex is followed by a tree of encodings (docs/format.md). What is below
+//! A segment begins with a tag; that of a tree is followed by a tree of encodings (docs/format.md). What is below
 //! other tags is not looked at.
 
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ pub fn variant(data_type: &DataType) -> &'static str {
 const ALL_TAGS: [&str; 12] = [
     "null",
     "plain",
-    "vortex",
+    "tree",
     "ipc",
     "narrow",
     "wide",
@@ -102,17 +102,15 @@ const ALL_ENCODINGS: [&str; 20] = [
 ];
 
 /// Those that are written.
-pub const ENCODINGS: [&str; 17] = [
+pub const ENCODINGS: [&str; 15] = [
     "primitive",
     "bool",
     "varbin",
     "constant",
     "dict",
     "masked",
-    "sparse",
     "sequence",
     "runend",
-    "zigzag",
     "alp",
     "alprd",
     "fsst",
@@ -139,7 +137,7 @@ impl Met {
         let tag = bytes.next().unwrap() & 0x7f;
         self.tags.insert(tag);
         match ALL_TAGS[usize::from(tag)] {
-            "vortex" => self.tree(bytes),
+            "tree" => self.tree(bytes),
             // Factor and rest come before the words.
             "scaled" => {
                 varint(bytes);
