@@ -121,7 +121,7 @@ def test_pyarrow(tables: dict[str, Data]) -> None:
 
 
 def test_datafusion(tables: dict[str, Data]) -> None:
-    # DataFusion 55 waits forever for filters that one side of some joins gives to the other, also over tables in memory.
+    # DataFusion 55 may wait forever for filters that one side of a join gives to the other, also over tables in memory.
     config = datafusion.SessionConfig().set("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false")
     over_sets, over_pyarrow, in_memory = (datafusion.SessionContext(config) for _ in range(3))
     for name, data in tables.items():
