@@ -214,9 +214,9 @@ fn check_texts(rng: &mut Rng, built: &Built, values: &[&[u8]], nulls: Option<&Bi
     let text = |plain: &PlainTexts, row: usize| {
         plain.bytes[plain.offsets[row] as usize..plain.offsets[row + 1] as usize].to_vec()
     };
-    for row in 0..values.len() {
+    for (row, value) in values.iter().enumerate() {
         assert_eq!(column.nulls.as_ref().is_none_or(|nulls| nulls.get(row)), valid(row), "{}, row {row}", told());
-        assert!(!valid(row) || text(&plain, row) == values[row], "{}, row {row}", told());
+        assert!(!valid(row) || text(&plain, row) == *value, "{}, row {row}", told());
     }
     let picked: Vec<u32> = (0..rng.usize(1..40)).map(|_| rng.u32(..values.len() as u32)).collect();
     let (some, _) = column.pick(&picked).unwrap();

@@ -169,12 +169,12 @@ impl Parse<'_> {
 
     fn places(&self, ptype: Ptype) -> Result<(Places, Option<Bits>)> {
         let kind = Kind::Number(ptype);
-        Ok(match ptype.byte_width() {
+        match ptype.byte_width() {
             1 => self.below(0, kind, self.len).map(|column| (Places::U8(column.numbers), column.nulls)),
             2 => self.below(0, kind, self.len).map(|column| (Places::U16(column.numbers), column.nulls)),
             4 => self.below(0, kind, self.len).map(|column| (Places::U32(column.numbers), column.nulls)),
             _ => self.below(0, kind, self.len).map(|column| (Places::U64(column.numbers), column.nulls)),
-        }?)
+        }
     }
 
     fn masked<W: Word>(&self) -> Result<Column<W>> {
@@ -368,7 +368,7 @@ impl Parse<'_> {
         }
         self.limit.take(self.len, W::BYTES)?;
         let mut all = Vec::with_capacity(self.len);
-        for at in skip..skip + self.len {
+        for (at, place) in places.iter().enumerate().skip(skip).take(self.len) {
             let block = at / BLOCK;
             let start = (starts[block] - first) as usize;
             let end = starts.get(block + 1).map_or(values.len(), |next| (next - first) as usize).min(values.len());
@@ -376,10 +376,10 @@ impl Parse<'_> {
             let value = match own {
                 [] => return Err(Error::new(format!("block {block} has no values"))),
                 [only] => *only,
-                own => match own.get(usize::from(places[at])) {
+                own => match own.get(usize::from(*place)) {
                     Some(value) => *value,
                     None if nulls.as_ref().is_some_and(|nulls| !nulls.get(at)) => own[0],
-                    None => return Err(Error::new(format!("place {} of {} in a block", places[at], own.len()))),
+                    None => return Err(Error::new(format!("place {place} of {} in a block", own.len()))),
                 },
             };
             all.push(value);

@@ -271,10 +271,10 @@ fn stepped(first: u64, len: usize, distances: Built) -> Built {
 }
 
 /// The smallest unsigned type that counts to `most`, of 8, 16 or 32 bits.
-fn count_type(most: usize) -> Ptype {
-    match most {
-        ..=0xff => Ptype::U8,
-        ..=0xffff => Ptype::U16,
+pub fn count_type(most: usize) -> Ptype {
+    match width_of(most as u64) {
+        ..=8 => Ptype::U8,
+        9..=16 => Ptype::U16,
         _ => Ptype::U32,
     }
 }

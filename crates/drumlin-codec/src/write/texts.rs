@@ -9,7 +9,7 @@ use crate::node::*;
 use crate::proto::Builder;
 use crate::word::{Ptype, Word};
 use crate::write::built::Built;
-use crate::write::numbers::{bitpacked, counts, integers};
+use crate::write::numbers::{bitpacked, count_type, counts, integers};
 use crate::write::{Effort, SAMPLE, Search, sample, width_of, worth};
 
 /// What a dictionary must save, in percent.
@@ -87,11 +87,7 @@ fn dictionary(values: &[&[u8]], nulls: Option<&Bits>, search: &Search, bytes: us
     if own.is_empty() {
         return None;
     }
-    let place_type = match own.len() - 1 {
-        ..=0xff => Ptype::U8,
-        ..=0xffff => Ptype::U16,
-        _ => Ptype::U32,
-    };
+    let place_type = count_type(own.len() - 1);
     let message = Builder::default()
         .number(1, own.len() as u64)
         .number(2, place_type as u64)

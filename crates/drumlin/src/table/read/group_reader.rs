@@ -336,22 +336,21 @@ impl<'a> GroupReader<'a> {
         let places: Vec<Option<LocatedSegment<'_>>> =
             columns.iter().map(|&index| self.place(schema.field(index).name())).collect();
         let segments = self.segments(&places)?;
-        let array = |(((place, bytes), &index), at): (
-            ((&Option<LocatedSegment<'_>>, Option<Bytes>), &usize),
-            usize,
-        )|
-         -> Result<T> {
+        let mut made = Vec::with_capacity(columns.len());
+        for (at, ((place, bytes), &index)) in places.iter().zip(segments).zip(columns).enumerate() {
             let wanted = schema.field(index).data_type();
             let (Some(place), Some(bytes)) = (place, bytes) else {
-                return make(at, ColumnSource::Missing(schema.field(index).name(), wanted));
+                made.push(make(at, ColumnSource::Missing(schema.field(index).name(), wanted))?);
+                continue;
             };
-            make(at, ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
+            let one = make(at, ColumnSource::Stored(bytes, place.data_type, wanted)).map_err(|e| {
                 let (name, (address, _)) = (schema.field(index).name(), self.layer(place.located.layer));
                 let offset = self.column_at(place.located).offset;
                 e.context(format!("block {}, column '{name}' at offset {offset}", address.block))
-            })
-        };
-        places.iter().zip(segments).zip(columns).zip(0..).map(array).collect()
+            })?;
+            made.push(one);
+        }
+        Ok(made)
     }
 }
 
