@@ -154,13 +154,14 @@ impl Widths {
     /// The width at which numbers take the least, those with more bits as exceptions, what they take, and how many exceptions there are.
     fn best<W: Word>(&self) -> (usize, usize, usize) {
         let len: usize = self.counts.iter().sum();
+        let widest = self.counts.iter().rposition(|count| *count > 0).unwrap_or(0);
         let (mut beyond, mut best) = (0, (W::BITS, usize::MAX, 0));
         for width in (0..=W::BITS).rev() {
             let exceptions = if beyond == 0 {
                 0
             } else {
-                // Their rows as distances.
-                48 + beyond * (width_of((len / beyond) as u64) + 2) / 8 + beyond * W::BYTES
+                // Their rows as distances, and they themselves as wide as the widest.
+                64 + beyond * (width_of((len / beyond) as u64) + 2 + widest) / 8
             };
             let size = len.div_ceil(BLOCK) * (BLOCK / 8) * width + exceptions;
             if size < best.1 {
