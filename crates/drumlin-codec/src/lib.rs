@@ -25,7 +25,7 @@ mod write;
 use std::fmt;
 
 pub use bits::Bits;
-pub use node::{ENCODINGS, ONPAIR, RawNode, STEPS};
+pub use node::{ENCODINGS, ONPAIR, RawNode, STEPS, STEPS_BIT, bit_of};
 pub use read::Limit;
 pub use read::numbers::{Column, Numbers};
 pub use read::texts::{Codes, Plain as PlainTexts, TextColumn, Texts};
@@ -33,7 +33,7 @@ pub use scale::Exponents;
 pub use word::{Memory, Ptype, Word};
 pub use write::numbers::numbers;
 pub use write::texts::{CodedTexts, chunked, texts};
-pub use write::{Built, Effort, STEPS_BIT, Search};
+pub use write::{Built, Effort, Search};
 
 /// What is wrong with a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -78,6 +78,18 @@ encodings! {
     STEPS = 128,
 }
 
+/// The bit of [`STEPS`] in a set of encodings.
+pub const STEPS_BIT: u64 = 1 << 63;
+
+/// The bit of an encoding in a set of them; none of one that is not known.
+pub const fn bit_of(encoding: u8) -> u64 {
+    match encoding {
+        STEPS => STEPS_BIT,
+        0..63 => 1 << encoding,
+        _ => 0,
+    }
+}
+
 /// A node as the bytes of a segment say it; nothing in it was checked.
 #[derive(Clone, Debug, Default)]
 pub struct RawNode {

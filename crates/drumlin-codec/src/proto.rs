@@ -1,6 +1,6 @@
 //! Metadata of nodes: messages of Protocol Buffers, of which only numbers, bytes and messages occur.
 //!
-//! Fields that are missing have their default; fields that are not known are passed over, as the format asks.
+//! As the format asks, a missing field has its default, and an unknown one is ignored.
 
 use crate::{Error, Result};
 

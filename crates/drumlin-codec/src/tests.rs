@@ -178,6 +178,22 @@ fn numbers_of_every_shape_round_trip() {
 }
 
 #[test]
+fn numbers_less_a_base_may_be_less_another() {
+    // Nobody writes it.
+    let values: Vec<u32> = (0..2000).map(|row| 70_000 + row % 900 * (1 + row % 2)).collect();
+    let below = numbers(&values, Ptype::U32, None, &Search::default()).raw();
+    assert_eq!(below.encoding, FOR);
+    let metadata = Bytes::from(write::built::scalar(5_u32, Ptype::U32));
+    let raw = RawNode { encoding: FOR, metadata, buffers: Vec::new(), children: vec![below] };
+    let limit = limit();
+    let column = Column::<u32>::read(&raw, Ptype::U32, values.len(), &limit).unwrap();
+    let picked = words::<u32>(column.pick(&[0, 1999]).unwrap().0, 2);
+    assert_eq!(picked, [values[0] + 5, values[1999] + 5]);
+    let (memory, _) = column.decode().unwrap();
+    assert_eq!(words::<u32>(memory, values.len()), values.iter().map(|value| value + 5).collect::<Vec<_>>());
+}
+
+#[test]
 fn forms_are_as_small_as_they_should_be() {
     let mut rng = Rng::with_seed(3);
     let n = 122_880;
@@ -395,7 +411,7 @@ fn what_an_older_writer_wrote_is_read() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut seen = 0_u64;
     fn encodings(node: &RawNode) -> u64 {
-        node.children.iter().fold(1 << node.encoding, |all, child| all | encodings(child))
+        node.children.iter().fold(bit_of(node.encoding), |all, child| all | encodings(child))
     }
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

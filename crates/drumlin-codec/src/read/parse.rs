@@ -4,8 +4,8 @@ use crate::bits::Bits;
 use crate::node::*;
 use crate::pack::{BLOCK, packed_bytes};
 use crate::proto::{Message, Scalar};
-use crate::read::numbers::{Column, Numbers, Packed, Places};
-use crate::read::parts::{Patches, PatchesHead, buffer, child, counts, expect, int_type, validity};
+use crate::read::numbers::{Column, Numbers, Packed};
+use crate::read::parts::{Parse, Patches, int_type};
 use crate::read::{DEPTH_MAX, Limit};
 use crate::scale::Exponents;
 use crate::word::{Ptype, Word};
@@ -28,9 +28,7 @@ impl Kind {
 
 /// Reads a node as `len` values of a kind, whose words are `W`.
 pub fn column<W: Word>(node: &RawNode, kind: Kind, len: usize, limit: &Limit, depth: usize) -> Result<Column<W>> {
-    limit.check(len)?;
-    let depth = depth.checked_sub(1).ok_or_else(|| Error::new("encodings are nested too deeply"))?;
-    let parse = Parse { node, kind, len, limit, depth };
+    let parse = NumberParse { parse: Parse::new(node, len, limit, depth)?, kind };
     match node.encoding {
         PRIMITIVE => parse.primitive(),
         BOOL => parse.bitmap(),
@@ -64,54 +62,39 @@ impl<W: Word> Column<W> {
     }
 }
 
-/// A node that is read.
-struct Parse<'a> {
-    node: &'a RawNode,
+/// A node that is read as numbers of a kind.
+struct NumberParse<'a> {
+    parse: Parse<'a>,
     kind: Kind,
-    len: usize,
-    limit: &'a Limit,
-    depth: usize,
 }
 
-impl Parse<'_> {
-    fn message(&self) -> Result<Message<'_>> {
-        Message::read(&self.node.metadata)
-    }
-
+impl NumberParse<'_> {
     fn done<W>(&self, numbers: Numbers<W>, nulls: Option<Bits>) -> Result<Column<W>> {
-        Ok(Column { numbers, nulls, len: self.len })
+        Ok(Column { numbers, nulls, len: self.parse.len })
     }
 
     fn ints(&self) -> Result<()> {
         if !self.kind.is_int() {
-            return Err(Error::new(format!("{} holds integers only", self.node.name())));
+            return Err(Error::new(format!("{} holds integers only", self.parse.node.name())));
         }
         Ok(())
     }
 
-    fn below<V: Word>(&self, at: usize, kind: Kind, len: usize) -> Result<Column<V>> {
-        column(child(self.node, at)?, kind, len, self.limit, self.depth)
-    }
-
-    fn validity(&self, at: usize) -> Result<Option<Bits>> {
-        validity(self.node, at, self.len, self.limit, self.depth)
-    }
-
     fn primitive<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 1, 0..=1)?;
-        let bytes = buffer(self.node, 0)?;
-        if self.kind == Kind::Bool || Some(bytes.len()) != self.len.checked_mul(W::BYTES) {
-            return Err(Error::new(format!("{} bytes for {} numbers of {}", bytes.len(), self.len, W::BYTES)));
+        self.parse.expect(1, 0..=1)?;
+        let bytes = self.parse.buffer(0)?;
+        if self.kind == Kind::Bool || Some(bytes.len()) != self.parse.len.checked_mul(W::BYTES) {
+            return Err(Error::new(format!("{} bytes for {} numbers of {}", bytes.len(), self.parse.len, W::BYTES)));
         }
-        self.done(Numbers::Plain(bytes.clone()), self.validity(0)?)
+        self.done(Numbers::Plain(bytes.clone()), self.parse.validity(0)?)
     }
 
     fn bitmap<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 1, 0..=1)?;
-        let offset = self.message()?.count(1)?;
-        let bits = Bits::new(buffer(self.node, 0)?.clone(), offset, self.len).filter(|_| self.kind == Kind::Bool);
-        let bits = bits.ok_or_else(|| Error::new(format!("a bitmap is too short for {} rows", self.len)))?;
-        self.done(Numbers::Bits(bits), self.validity(0)?)
+        self.parse.expect(1, 0..=1)?;
+        let offset = self.parse.message()?.count(1)?;
+        let bits = Bits::new(self.parse.buffer(0)?.clone(), offset, self.parse.len).filter(|_| self.kind == Kind::Bool);
+        let bits = bits.ok_or_else(|| Error::new(format!("a bitmap is too short for {} rows", self.parse.len)))?;
+        self.done(Numbers::Bits(bits), self.parse.validity(0)?)
     }
 
     /// A value of this kind; `None` if it is null.
@@ -132,73 +115,40 @@ impl Parse<'_> {
     }
 
     fn constant<W: Word>(&self) -> Result<Column<W>> {
-        let value = self.scalar(&Message::read(buffer(self.node, 0)?)?)?;
-        let nulls = value.is_none().then(|| self.none()).transpose()?;
+        let value = self.scalar(&Message::read(self.parse.buffer(0)?)?)?;
+        let nulls = value.is_none().then(|| self.parse.none()).transpose()?;
         self.done(Numbers::Constant(value.unwrap_or_default()), nulls)
     }
 
-    /// That no row has a value.
-    fn none(&self) -> Result<Bits> {
-        self.limit.take(self.len.div_ceil(8), 1)?;
-        Ok(Bits::collect(self.len, |_| false))
-    }
-
     fn dictionary<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 2..=2)?;
-        let message = self.message()?;
-        let (count, places) = (message.count(1)?, int_type(&message, 2)?);
-        let (places, place_nulls) = self.places(places)?;
-        let values = self.below::<W>(1, self.kind, count)?;
-        let value_nulls = values.nulls.clone();
-        let values = values.held(self.limit)?;
-        let nulls = match value_nulls {
-            None => place_nulls.clone(),
-            Some(of_values) => {
-                self.limit.take(self.len, 4)?;
-                let mut all = vec![0; self.len];
-                places.fill(0, &mut all)?;
-                Some(Bits::collect(self.len, |row| {
-                    place_nulls.as_ref().is_none_or(|nulls| nulls.get(row))
-                        && of_values.len() > all[row] as usize
-                        && of_values.get(all[row] as usize)
-                }))
-            }
-        };
-        self.done(Numbers::Dictionary { places: Box::new(places), values, nulls: place_nulls }, nulls)
-    }
-
-    fn places(&self, ptype: Ptype) -> Result<(Places, Option<Bits>)> {
-        let kind = Kind::Number(ptype);
-        match ptype.byte_width() {
-            1 => self.below(0, kind, self.len).map(|column| (Places::U8(column.numbers), column.nulls)),
-            2 => self.below(0, kind, self.len).map(|column| (Places::U16(column.numbers), column.nulls)),
-            4 => self.below(0, kind, self.len).map(|column| (Places::U32(column.numbers), column.nulls)),
-            _ => self.below(0, kind, self.len).map(|column| (Places::U64(column.numbers), column.nulls)),
-        }
+        let (count, places, nulls) = self.parse.places()?;
+        let values = self.parse.numbers::<W>(1, self.kind, count)?;
+        let all = self.parse.keyed_nulls(&places, nulls.as_ref(), values.nulls.as_ref())?;
+        let values = values.held(self.parse.limit)?;
+        self.done(Numbers::Dictionary { places: Box::new(places), values, nulls }, all)
     }
 
     fn masked<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 1..=2)?;
-        let column = self.below::<W>(0, self.kind, self.len)?;
+        self.parse.expect(0, 1..=2)?;
+        let column = self.parse.numbers::<W>(0, self.kind, self.parse.len)?;
         if column.nulls.is_some() {
             return Err(Error::new("what is below a mask has nulls itself"));
         }
-        self.done(column.numbers, self.validity(1)?)
+        self.done(column.numbers, self.parse.validity(1)?)
     }
 
     fn sparse<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 1, 2..=2)?;
-        let fill = self.scalar::<W>(&Message::read(buffer(self.node, 0)?)?)?;
-        let head = self.message()?.message(1)?.ok_or_else(|| Error::new("the rows of a sparse column are missing"))?;
-        let head = PatchesHead::read(&head)?;
-        let patches: Patches<W> = head.patches(self.node, 0, self.kind, self.len, self.limit, self.depth)?;
+        self.parse.expect(1, 2..=2)?;
+        let fill = self.scalar::<W>(&Message::read(self.parse.buffer(0)?)?)?;
+        let head = self.parse.patches_head(1)?.ok_or_else(|| Error::new("the rows of a sparse column are missing"))?;
+        let patches: Patches<W> = head.patches(&self.parse, 0, self.kind)?;
         let nulls = if fill.is_none() || patches.nulls.is_some() {
-            self.limit.take(self.len, 1)?;
-            let mut valid = vec![fill.is_some(); self.len];
+            self.parse.limit.take(self.parse.len, 1)?;
+            let mut valid = vec![fill.is_some(); self.parse.len];
             for (at, row) in patches.rows.iter().enumerate() {
                 valid[*row as usize] = patches.nulls.as_ref().is_none_or(|nulls| nulls.get(at));
             }
-            Some(Bits::collect(self.len, |row| valid[row]))
+            Some(Bits::collect(self.parse.len, |row| valid[row]))
         } else {
             None
         };
@@ -206,9 +156,9 @@ impl Parse<'_> {
     }
 
     fn sequence<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 0..=0)?;
+        self.parse.expect(0, 0..=0)?;
         self.ints()?;
-        let message = self.message()?;
+        let message = self.parse.message()?;
         let part = |number: u64| {
             let part = message.message(number)?.ok_or_else(|| Error::new("a part of a sequence is missing"))?;
             match part.scalar()? {
@@ -220,40 +170,30 @@ impl Parse<'_> {
     }
 
     fn runs<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 2..=2)?;
-        let message = self.message()?;
-        let (ptype, count, skip) = (int_type(&message, 1)?, message.count(2)?, message.count(3)?);
-        let ends = counts(child(self.node, 0)?, ptype, count, self.limit, self.depth)?;
-        let values = self.below::<W>(1, self.kind, count)?;
+        let (ends, skip) = self.parse.run_ends()?;
+        let values = self.parse.numbers::<W>(1, self.kind, ends.len())?;
         let run_nulls = values.nulls.clone();
-        let values = values.held(self.limit)?;
-        let end = ends.last().map_or(0, |end| *end as usize);
-        if !ends.is_sorted() || self.len.checked_add(skip).is_none_or(|needed| end < needed) {
-            return Err(Error::new(format!("runs end at {end}; expected {} rows", self.len)));
-        }
-        let nulls = match run_nulls {
-            None => None,
-            Some(of_runs) => {
-                let runs = ends.iter().enumerate().map(|(run, end)| (u64::from(of_runs.get(run)), *end));
-                self.limit.take(count, 1)?;
-                let values = runs.map(|(valid, _)| valid as u8).collect();
-                let valid = Numbers::<u8>::Runs { ends: ends.clone(), values, skip };
-                Some(Column { numbers: valid, nulls: None, len: self.len }.into_bits(self.limit)?)
-            }
+        let values = values.held(self.parse.limit)?;
+        let expanded = |of_runs: Bits| {
+            self.parse.limit.take(ends.len(), 1)?;
+            let values = (0..ends.len()).map(|run| u8::from(of_runs.get(run))).collect();
+            let numbers = Numbers::Runs { ends: ends.clone(), values, skip };
+            Column::<u8> { numbers, nulls: None, len: self.parse.len }.into_bits(self.parse.limit)
         };
+        let nulls = run_nulls.map(expanded).transpose()?;
         self.done(Numbers::Runs { ends, values, skip }, nulls)
     }
 
     fn zigzag<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 1..=1)?;
+        self.parse.expect(0, 1..=1)?;
         self.ints()?;
-        let column = self.below::<W>(0, Kind::Number(W::PTYPE), self.len)?;
+        let column = self.parse.numbers::<W>(0, Kind::Number(W::PTYPE), self.parse.len)?;
         self.done(Numbers::ZigZag(Box::new(column.numbers)), column.nulls)
     }
 
     fn scaled<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 1..=4)?;
-        let message = self.message()?;
+        self.parse.expect(0, 1..=4)?;
+        let message = self.parse.message()?;
         let power = |number: u64| -> Result<u8> {
             let power = message.number(number)?.unwrap_or(0);
             let max = Exponents::max(W::BITS).filter(|max| power <= u64::from(*max));
@@ -265,16 +205,15 @@ impl Parse<'_> {
             Kind::Number(Ptype::F64) => Ptype::I64,
             _ => return Err(Error::new("only floats of 32 and 64 bits are scaled")),
         };
-        let column = self.below::<W>(0, Kind::Number(ints), self.len)?;
-        let patches = message.message(3)?.map(|head| {
-            PatchesHead::read(&head)?.patches::<W>(self.node, 1, self.kind, self.len, self.limit, self.depth)
-        });
-        self.done(Numbers::Scaled(Box::new(column.numbers), exponents, patches.transpose()?), column.nulls)
+        let column = self.parse.numbers::<W>(0, Kind::Number(ints), self.parse.len)?;
+        let patches =
+            self.parse.patches_head(3)?.map(|head| head.patches::<W>(&self.parse, 1, self.kind)).transpose()?;
+        self.done(Numbers::Scaled(Box::new(column.numbers), exponents, patches), column.nulls)
     }
 
     fn split<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 2..=5)?;
-        let message = self.message()?;
+        self.parse.expect(0, 2..=5)?;
+        let message = self.parse.message()?;
         let width = message.count(1)?;
         let ptype = int_type(&message, 4)?;
         let floats = matches!(self.kind, Kind::Number(Ptype::F32 | Ptype::F64));
@@ -282,16 +221,13 @@ impl Parse<'_> {
             return Err(Error::new(format!("floats are split at bit {width}")));
         }
         let moved = |left: u64| W::low(left << width);
-        let mut dictionary: Vec<W> =
-            message.numbers(3)?.into_iter().take(message.count(2)?).map(|left| moved(left & 0xffff)).collect();
-        dictionary.shrink_to_fit();
-        let left = self.below::<u16>(0, Kind::Number(ptype), self.len)?;
-        let right = self.below::<W>(1, Kind::Number(W::PTYPE), self.len)?;
-        let patches = message.message(5)?.map(|head| {
-            let head = PatchesHead::read(&head)?;
-            head.patches::<u16>(self.node, 2, Kind::Number(ptype), self.len, self.limit, self.depth)
-        });
-        let patches = patches.transpose()?.map(|patches| Patches {
+        let lefts = message.numbers(3)?.into_iter().take(message.count(2)?);
+        let dictionary = lefts.map(|left| moved(left & 0xffff)).collect();
+        let left = self.parse.numbers::<u16>(0, Kind::Number(ptype), self.parse.len)?;
+        let right = self.parse.numbers::<W>(1, Kind::Number(W::PTYPE), self.parse.len)?;
+        let patches = self.parse.patches_head(5)?;
+        let patches = patches.map(|head| head.patches::<u16>(&self.parse, 2, Kind::Number(ptype))).transpose()?;
+        let patches = patches.map(|patches| Patches {
             rows: patches.rows,
             values: patches.values.into_iter().map(|left| moved(left.into())).collect(),
             nulls: None,
@@ -303,32 +239,29 @@ impl Parse<'_> {
     }
 
     fn packed<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 1, 0..=4)?;
+        self.parse.expect(1, 0..=4)?;
         self.ints()?;
-        let message = self.message()?;
-        let (width, skip, bytes) = (message.count(1)?, message.count(2)?, buffer(self.node, 0)?.clone());
-        let blocks = self.len.saturating_add(skip).div_ceil(BLOCK);
+        let message = self.parse.message()?;
+        let (width, skip, bytes) = (message.count(1)?, message.count(2)?, self.parse.buffer(0)?.clone());
+        let blocks = self.parse.len.saturating_add(skip).div_ceil(BLOCK);
         let fits = width <= W::BITS && skip < BLOCK;
         if !fits || packed_bytes(width).checked_mul(blocks).is_none_or(|needed| bytes.len() < needed) {
-            return Err(Error::new(format!("{} bytes for {} numbers of {width} bits", bytes.len(), self.len)));
+            return Err(Error::new(format!("{} bytes for {} numbers of {width} bits", bytes.len(), self.parse.len)));
         }
-        let head = message.message(3)?.map(|head| PatchesHead::read(&head)).transpose()?;
-        let patches = head
-            .as_ref()
-            .map(|head| head.patches(self.node, 0, self.kind, self.len, self.limit, self.depth))
-            .transpose()?;
-        let nulls = self.validity(head.map_or(0, |head| head.children()))?;
+        let head = self.parse.patches_head(3)?;
+        let patches = head.as_ref().map(|head| head.patches(&self.parse, 0, self.kind)).transpose()?;
+        let nulls = self.parse.validity(head.map_or(0, |head| head.children()))?;
         self.done(Numbers::Packed(Packed { width, skip, bytes, base: W::default(), patches }), nulls)
     }
 
     fn offset<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 1..=1)?;
+        self.parse.expect(0, 1..=1)?;
         self.ints()?;
-        let base = self.scalar::<W>(&self.message()?)?;
+        let base = self.scalar::<W>(&self.parse.message()?)?;
         let base = base.ok_or_else(|| Error::new("the reference of integers is missing"))?;
-        let column = self.below::<W>(0, self.kind, self.len)?;
+        let column = self.parse.numbers::<W>(0, self.kind, self.parse.len)?;
         let numbers = match column.numbers {
-            Numbers::Packed(packed) => Numbers::Packed(Packed { base, ..packed }),
+            Numbers::Packed(packed) => Numbers::Packed(Packed { base: packed.base.plus(base), ..packed }),
             other => Numbers::Offset(Box::new(other), base),
         };
         self.done(numbers, column.nulls)
@@ -336,39 +269,42 @@ impl Parse<'_> {
 
     /// Runs within blocks, as an older writer stored them: decoded at once.
     fn block_runs<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 3..=3)?;
-        let message = self.message()?;
+        self.parse.expect(0, 3..=3)?;
+        let message = self.parse.message()?;
         let (value_count, place_count) = (message.count(1)?, message.count(2)?);
         let (place_type, start_type) = (int_type(&message, 3)?, int_type(&message, 5)?);
         let (start_count, skip) = (message.count(4)?, message.count(6)?);
-        let whole = self.len.saturating_add(skip).div_ceil(BLOCK);
+        let whole = self.parse.len.saturating_add(skip).div_ceil(BLOCK);
         let sound = place_type.byte_width() <= 2
             && place_count.is_multiple_of(BLOCK)
             && skip < BLOCK
             && place_count / BLOCK >= whole
             && start_count >= whole;
         if !sound {
-            return Err(Error::new(format!("{place_count} places in {start_count} blocks for {} rows", self.len)));
+            return Err(Error::new(format!(
+                "{place_count} places in {start_count} blocks for {} rows",
+                self.parse.len
+            )));
         }
-        let values = self.below::<W>(0, self.kind, value_count)?.held(self.limit)?;
+        let values = self.parse.numbers::<W>(0, self.kind, value_count)?.held(self.parse.limit)?;
         let kind = Kind::Number(place_type);
         let (places, nulls): (Vec<u16>, _) = if place_type.byte_width() == 1 {
-            let column = self.below::<u8>(1, kind, place_count)?;
+            let column = self.parse.numbers::<u8>(1, kind, place_count)?;
             let nulls = column.nulls.clone();
-            (column.held(self.limit)?.into_iter().map(u16::from).collect(), nulls)
+            (column.held(self.parse.limit)?.into_iter().map(u16::from).collect(), nulls)
         } else {
-            let column = self.below::<u16>(1, kind, place_count)?;
+            let column = self.parse.numbers::<u16>(1, kind, place_count)?;
             let nulls = column.nulls.clone();
-            (column.held(self.limit)?, nulls)
+            (column.held(self.parse.limit)?, nulls)
         };
-        let starts = counts(child(self.node, 2)?, start_type, start_count, self.limit, self.depth)?;
+        let starts = self.parse.counts(2, start_type, start_count)?;
         let first = starts.first().copied().unwrap_or(0);
         if !starts.is_sorted() {
             return Err(Error::new("the values of blocks overlap"));
         }
-        self.limit.take(self.len, W::BYTES)?;
-        let mut all = Vec::with_capacity(self.len);
-        for (at, place) in places.iter().enumerate().skip(skip).take(self.len) {
+        self.parse.limit.take(self.parse.len, W::BYTES)?;
+        let mut all = Vec::with_capacity(self.parse.len);
+        for (at, place) in places.iter().enumerate().skip(skip).take(self.parse.len) {
             let block = at / BLOCK;
             let start = (starts[block] - first) as usize;
             let end = starts.get(block + 1).map_or(values.len(), |next| (next - first) as usize).min(values.len());
@@ -384,24 +320,24 @@ impl Parse<'_> {
             };
             all.push(value);
         }
-        let nulls = nulls.map(|nulls| Bits::collect(self.len, |row| nulls.get(row + skip)));
+        let nulls = nulls.map(|nulls| Bits::collect(self.parse.len, |row| nulls.get(row + skip)));
         self.done(Numbers::Held(all), nulls)
     }
 
     fn steps<W: Word>(&self) -> Result<Column<W>> {
-        expect(self.node, 0, 1..=1)?;
+        self.parse.expect(0, 1..=1)?;
         self.ints()?;
-        let first: [u8; 8] = self.node.metadata[..].try_into().map_err(|_| {
-            Error::new(format!("steps have {} bytes of metadata; expected 8", self.node.metadata.len()))
+        let first: [u8; 8] = self.parse.node.metadata[..].try_into().map_err(|_| {
+            Error::new(format!("steps have {} bytes of metadata; expected 8", self.parse.node.metadata.len()))
         })?;
-        let count = self.len.checked_sub(1).ok_or_else(|| Error::new("steps of no rows"))?;
-        let steps = self.below::<W>(0, Kind::Number(W::PTYPE), count)?;
+        let count = self.parse.len.checked_sub(1).ok_or_else(|| Error::new("steps of no rows"))?;
+        let steps = self.parse.numbers::<W>(0, Kind::Number(W::PTYPE), count)?;
         if steps.nulls.is_some() {
             return Err(Error::new("steps have nulls"));
         }
-        self.limit.take(self.len, W::BYTES)?;
+        self.parse.limit.take(self.parse.len, W::BYTES)?;
         let mut last = W::low(u64::from_le_bytes(first));
-        let mut all = Vec::with_capacity(self.len);
+        let mut all = Vec::with_capacity(self.parse.len);
         all.push(last);
         steps.each_block(|_, block| {
             all.extend(block.iter().map(|step| {

@@ -7,8 +7,8 @@ use crate::node::*;
 use crate::pack::BLOCK;
 use crate::proto::{Message, Scalar};
 use crate::read::numbers::{Column, Numbers, Places};
-use crate::read::parse::{Kind, column};
-use crate::read::parts::{PatchesHead, buffer, child, counts, expect, int_type, validity};
+use crate::read::parse::Kind;
+use crate::read::parts::{Parse, int_type};
 use crate::read::{DEPTH_MAX, Limit};
 use crate::word::{Memory, Ptype, Word};
 use crate::{Error, Result};
@@ -81,9 +81,7 @@ pub enum Texts {
 
 /// Reads a node as `len` texts.
 fn texts(node: &RawNode, len: usize, limit: &Limit, depth: usize) -> Result<TextColumn> {
-    limit.check(len)?;
-    let depth = depth.checked_sub(1).ok_or_else(|| Error::new("encodings are nested too deeply"))?;
-    let parse = Parse { node, len, limit, depth };
+    let parse = Parse::new(node, len, limit, depth)?;
     match node.encoding {
         VARBIN => parse.varbin(),
         VARBINVIEW => parse.views(),
@@ -99,28 +97,14 @@ fn texts(node: &RawNode, len: usize, limit: &Limit, depth: usize) -> Result<Text
     }
 }
 
-struct Parse<'a> {
-    node: &'a RawNode,
-    len: usize,
-    limit: &'a Limit,
-    depth: usize,
-}
-
 impl Parse<'_> {
-    fn message(&self) -> Result<Message<'_>> {
-        Message::read(&self.node.metadata)
-    }
-
     fn done(&self, texts: Texts, nulls: Option<Bits>) -> Result<TextColumn> {
         Ok(TextColumn { texts, nulls, len: self.len })
     }
 
-    fn counts(&self, at: usize, ptype: Ptype, len: usize) -> Result<Vec<u32>> {
-        counts(child(self.node, at)?, ptype, len, self.limit, self.depth)
-    }
-
-    fn validity(&self, at: usize) -> Result<Option<Bits>> {
-        validity(self.node, at, self.len, self.limit, self.depth)
+    /// The texts of the child at `at`.
+    fn texts(&self, at: usize, len: usize) -> Result<TextColumn> {
+        texts(self.child(at)?, len, self.limit, self.depth)
     }
 
     /// Offsets of `self.len` parts of `end` things.
@@ -133,8 +117,8 @@ impl Parse<'_> {
     }
 
     fn varbin(&self) -> Result<TextColumn> {
-        expect(self.node, 1, 1..=2)?;
-        let bytes = buffer(self.node, 0)?.clone();
+        self.expect(1, 1..=2)?;
+        let bytes = self.buffer(0)?.clone();
         let offsets = self.offsets(0, int_type(&self.message()?, 1)?, bytes.len())?;
         self.done(Texts::Plain(offsets, bytes), self.validity(1)?)
     }
@@ -169,7 +153,7 @@ impl Parse<'_> {
 
     /// What a message says: a text, or that there is none.
     fn scalar(&self, at: usize) -> Result<Option<Bytes>> {
-        let bytes = buffer(self.node, at)?;
+        let bytes = self.buffer(at)?;
         match Message::read(bytes)?.scalar()? {
             Scalar::Null => Ok(None),
             Scalar::Bytes(text) => Ok(Some(bytes.slice_ref(text))),
@@ -179,50 +163,23 @@ impl Parse<'_> {
 
     fn constant(&self) -> Result<TextColumn> {
         let value = self.scalar(0)?;
-        if value.is_none() {
-            self.limit.take(self.len.div_ceil(8), 1)?;
-        }
-        let nulls = value.is_none().then(|| Bits::collect(self.len, |_| false));
+        let nulls = value.is_none().then(|| self.none()).transpose()?;
         self.done(Texts::Constant(value.unwrap_or_default()), nulls)
     }
 
     fn dictionary(&self) -> Result<TextColumn> {
-        expect(self.node, 0, 2..=2)?;
-        let message = self.message()?;
-        let (count, ptype) = (message.count(1)?, int_type(&message, 2)?);
-        let (node, kind) = (child(self.node, 0)?, Kind::Number(ptype));
-        fn of<W: Word>(node: &RawNode, kind: Kind, parse: &Parse) -> Result<(Numbers<W>, Option<Bits>)> {
-            let column = column(node, kind, parse.len, parse.limit, parse.depth)?;
-            Ok((column.numbers, column.nulls))
-        }
-        let (places, nulls) = match ptype.byte_width() {
-            1 => of(node, kind, self).map(|(numbers, nulls)| (Places::U8(numbers), nulls)),
-            2 => of(node, kind, self).map(|(numbers, nulls)| (Places::U16(numbers), nulls)),
-            4 => of(node, kind, self).map(|(numbers, nulls)| (Places::U32(numbers), nulls)),
-            _ => of(node, kind, self).map(|(numbers, nulls)| (Places::U64(numbers), nulls)),
-        }?;
-        let values = texts(child(self.node, 1)?, count, self.limit, self.depth)?;
-        self.keyed(places, values, nulls)
+        let (count, places, nulls) = self.places()?;
+        self.keyed(places, self.texts(1, count)?, nulls)
     }
 
     fn keyed(&self, places: Places, values: TextColumn, nulls: Option<Bits>) -> Result<TextColumn> {
-        let all = match &values.nulls {
-            None => nulls.clone(),
-            Some(of_values) => {
-                self.limit.take(self.len, 4)?;
-                let mut all = vec![0; self.len];
-                places.fill(0, &mut all)?;
-                let valid = |place: u32| of_values.len() > place as usize && of_values.get(place as usize);
-                let keyed = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.get(row));
-                Some(Bits::collect(self.len, |row| keyed(row) && valid(all[row])))
-            }
-        };
+        let all = self.keyed_nulls(&places, nulls.as_ref(), values.nulls.as_ref())?;
         self.done(Texts::Dictionary(places, Box::new(values), nulls), all)
     }
 
     fn masked(&self) -> Result<TextColumn> {
-        expect(self.node, 0, 1..=2)?;
-        let column = texts(child(self.node, 0)?, self.len, self.limit, self.depth)?;
+        self.expect(0, 1..=2)?;
+        let column = self.texts(0, self.len)?;
         if column.nulls.is_some() {
             return Err(Error::new("what is below a mask has nulls itself"));
         }
@@ -231,12 +188,11 @@ impl Parse<'_> {
 
     /// One value in most rows: as a dictionary of that value and those of the others.
     fn sparse(&self) -> Result<TextColumn> {
-        expect(self.node, 1, 2..=2)?;
+        self.expect(1, 2..=2)?;
         let fill = self.scalar(0)?;
-        let head = self.message()?.message(1)?.ok_or_else(|| Error::new("the rows of a sparse column are missing"))?;
-        let head = PatchesHead::read(&head)?;
-        let rows = head.rows(self.node, 0, self.len, self.limit, self.depth)?;
-        let own = texts(child(self.node, 1)?, rows.len(), self.limit, self.depth)?;
+        let head = self.patches_head(1)?.ok_or_else(|| Error::new("the rows of a sparse column are missing"))?;
+        let rows = head.rows(self, 0)?;
+        let own = self.texts(1, rows.len())?;
         let own_nulls = own.nulls.clone();
         let own = own.decode()?;
         let filled = fill.clone().unwrap_or_default();
@@ -258,16 +214,9 @@ impl Parse<'_> {
     }
 
     fn runs(&self) -> Result<TextColumn> {
-        expect(self.node, 0, 2..=2)?;
-        let message = self.message()?;
-        let (ptype, count, skip) = (int_type(&message, 1)?, message.count(2)?, message.count(3)?);
-        let ends = self.counts(0, ptype, count)?;
-        let end = ends.last().map_or(0, |end| *end as usize);
-        if !ends.is_sorted() || self.len.checked_add(skip).is_none_or(|needed| end < needed) {
-            return Err(Error::new(format!("runs end at {end}; expected {} rows", self.len)));
-        }
-        let values = texts(child(self.node, 1)?, count, self.limit, self.depth)?;
-        self.limit.take(count, 4)?;
+        let (ends, skip) = self.run_ends()?;
+        let values = self.texts(1, ends.len())?;
+        self.limit.take(ends.len(), 4)?;
         let places = Numbers::Runs { values: (0..ends.len() as u32).collect(), ends, skip };
         self.keyed(Places::U32(places), values, None)
     }
@@ -275,7 +224,7 @@ impl Parse<'_> {
     fn symbols(&self) -> Result<TextColumn> {
         let message = self.message()?;
         let (lengths_type, offsets_type) = (int_type(&message, 1)?, int_type(&message, 2)?);
-        let (table, symbol_lengths) = (buffer(self.node, 0)?, buffer(self.node, 1)?);
+        let (table, symbol_lengths) = (self.buffer(0)?, self.buffer(1)?);
         let (mut table, rest) = (table.as_chunks::<8>().0.to_vec(), table.len() % 8);
         let mut symbol_lengths = symbol_lengths.to_vec();
         let short = table.len() < symbol_lengths.len() || rest != 0 || symbol_lengths.len() > 256;
@@ -286,11 +235,11 @@ impl Parse<'_> {
         symbol_lengths.resize(256, 0);
         // Codes lie in a buffer of their own, or, as an older writer stored them, in a child.
         let (codes, offsets, lengths, nulls) = if self.node.buffers.len() == 3 {
-            let codes = buffer(self.node, 2)?.clone();
+            let codes = self.buffer(2)?.clone();
             let offsets = self.offsets(1, offsets_type, codes.len())?;
             (codes, offsets, self.counts(0, lengths_type, self.len)?, self.validity(2)?)
         } else {
-            let column = texts(child(self.node, 0)?, self.len, self.limit, self.depth)?;
+            let column = self.texts(0, self.len)?;
             let Texts::Plain(offsets, codes) = column.texts else {
                 return Err(Error::new("the codes of symbols are encoded themselves"));
             };
@@ -301,9 +250,9 @@ impl Parse<'_> {
     }
 
     fn codes(&self) -> Result<TextColumn> {
-        expect(self.node, 1, 4..=5)?;
+        self.expect(1, 4..=5)?;
         let message = self.message()?;
-        let symbols = buffer(self.node, 0)?.clone();
+        let symbols = self.buffer(0)?.clone();
         let (count, code_count) = (message.count(3)?, message.count(4)?);
         let symbol_offsets = self.counts(0, int_type(&message, 5)?, count.saturating_add(1))?;
         let longest = symbol_offsets.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0);
@@ -313,9 +262,8 @@ impl Parse<'_> {
             return Err(Error::new(format!("a dictionary of {count} symbols is damaged")));
         }
         let ptype = int_type(&message, 6)?;
-        let (node, kind) = (child(self.node, 1)?, Kind::Number(ptype));
         let codes = match ptype.byte_width() {
-            2 => column::<u16>(node, kind, code_count, self.limit, self.depth)?,
+            2 => self.numbers::<u16>(1, Kind::Number(ptype), code_count)?,
             // As wide as nobody writes them.
             _ => {
                 let wide = self.counts(1, ptype, code_count)?;
@@ -339,9 +287,7 @@ impl Parse<'_> {
         if !ends.is_sorted() || ends.first() != Some(&0) || ends.last().map(|end| *end as usize) != Some(self.len) {
             return Err(Error::new(format!("parts of texts do not make up {} rows", self.len)));
         }
-        let part = |(at, pair): (usize, &[u32])| {
-            texts(child(self.node, at + 1)?, (pair[1] - pair[0]) as usize, self.limit, self.depth)
-        };
+        let part = |(at, pair): (usize, &[u32])| self.texts(at + 1, (pair[1] - pair[0]) as usize);
         let parts: Vec<TextColumn> = ends.windows(2).enumerate().map(part).collect::<Result<_>>()?;
         let nulls = parts.iter().any(|part| part.nulls.is_some()).then(|| {
             let valid = |part: &TextColumn, row: usize| part.nulls.as_ref().is_none_or(|nulls| nulls.get(row));

@@ -58,8 +58,7 @@ impl Built {
 
     /// One bit for each encoding in it.
     pub fn encodings(&self) -> u64 {
-        let own = if self.encoding == STEPS { super::STEPS_BIT } else { 1 << self.encoding };
-        self.children.iter().fold(own, |all, child| all | child.encodings())
+        self.children.iter().fold(bit_of(self.encoding), |all, child| all | child.encodings())
     }
 
     /// The same nodes as they are read.
@@ -100,7 +99,15 @@ impl Built {
         Self::new(BOOL, len).buffer(bits, 0)
     }
 
-    /// The same with nulls.
+    /// The same with nulls, as a last child.
+    pub(crate) fn valid(self, nulls: Option<&Bits>) -> Self {
+        match nulls {
+            Some(nulls) => self.child(Self::validity(nulls)),
+            None => self,
+        }
+    }
+
+    /// The same with nulls, in a mask above.
     pub(crate) fn masked(self, nulls: Option<&Bits>) -> Self {
         match nulls {
             None => self,

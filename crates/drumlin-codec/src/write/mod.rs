@@ -37,24 +37,24 @@ pub struct Search {
     pub effort: Effort,
 }
 
-/// The bit of [`STEPS`].
-pub const STEPS_BIT: u64 = 1 << 63;
-
 impl Search {
+    /// Only what is found without a search.
+    const CHEAP: Self = Self { encodings: Some(0), exponents: None, effort: Effort::Balanced };
+    /// The same, and distances of ascending values.
+    const ASCENDING: Self = Self { encodings: Some(STEPS_BIT), ..Self::CHEAP };
+
     /// Whether to try an encoding that takes a search.
     fn tries(&self, encoding: u8) -> bool {
-        let bit = if encoding == STEPS { STEPS_BIT } else { 1 << encoding };
         match self.encodings {
-            Some(some) => some & bit != 0,
+            Some(some) => some & bit_of(encoding) != 0,
             None => self.effort != Effort::Fast,
         }
     }
 
     /// The same without one.
     fn without(self, encoding: u8) -> Self {
-        let bit = if encoding == STEPS { STEPS_BIT } else { 1 << encoding };
         let all = if self.effort == Effort::Fast { 0 } else { u64::MAX };
-        Self { encodings: Some(self.encodings.unwrap_or(all) & !bit), exponents: None, ..self }
+        Self { encodings: Some(self.encodings.unwrap_or(all) & !bit_of(encoding)), exponents: None, ..self }
     }
 }
 

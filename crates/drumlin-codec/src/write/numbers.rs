@@ -6,7 +6,7 @@ use crate::pack::BLOCK;
 use crate::proto::{Builder, zigzag};
 use crate::word::{Ptype, Word};
 use crate::write::built::{Built, scalar};
-use crate::write::{STEPS_BIT, Search, distinct, floats, sample, width_of, worth};
+use crate::write::{Search, distinct, floats, sample, width_of, worth};
 
 /// Trees are not nested more deeply than this.
 const DEPTH: usize = 4;
@@ -26,12 +26,7 @@ const DISTINCT_MAX: usize = 1 << 16;
 
 /// Encodes numbers of a type; what is under nulls is stored too, so it should be like its neighbours. Linear: some passes over the values.
 pub fn numbers<W: Word>(values: &[W], ptype: Ptype, nulls: Option<&Bits>, search: &Search) -> Built {
-    let built = if ptype.is_float() {
-        floats::floats(values, ptype, search, DEPTH)
-    } else {
-        integers(values, ptype, search, DEPTH)
-    };
-    built.masked(nulls)
+    plain_numbers(values, ptype, search, DEPTH).masked(nulls)
 }
 
 /// Encodes integers without nulls.
@@ -315,7 +310,7 @@ pub fn runs<W: Word>(
     let end_type = count_type(values.len());
     let message = Builder::default().number(1, end_type as u64).number(2, ends.len() as u64);
     let below = search.without(RUNEND);
-    let own = number_child(&own, ptype, &below, depth - 1);
+    let own = plain_numbers(&own, ptype, &below, depth - 1);
     Some(
         Built::new(RUNEND, values.len())
             .metadata(message)
@@ -329,8 +324,8 @@ pub fn runs<W: Word>(
     )
 }
 
-/// Numbers of any type, further down.
-fn number_child<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: usize) -> Built {
+/// Numbers of any type, without nulls.
+fn plain_numbers<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: usize) -> Built {
     if ptype.is_float() { floats::floats(values, ptype, search, depth) } else { integers(values, ptype, search, depth) }
 }
 
@@ -341,8 +336,7 @@ pub fn dictionary<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: u
         return None;
     }
     let (own, places) = distinct(values, most_values, most)?;
-    let bits = width_of(own.len() as u64 - 1);
-    if values.len() * bits / 8 > most {
+    if values.len() * width_of(own.len() as u64 - 1) / 8 > most {
         return None;
     }
     let place_type = count_type(own.len() - 1);
@@ -350,7 +344,7 @@ pub fn dictionary<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: u
     let below = search.without(DICT);
     // Places are looked up one by one, so they are not put into forms that take more than shifting bits, except runs.
     let places = counts(&places, place_type, &below.without(STEPS), depth - 1);
-    Some(Built::new(DICT, values.len()).metadata(message).child(places).child(number_child(
+    Some(Built::new(DICT, values.len()).metadata(message).child(places).child(plain_numbers(
         &own,
         ptype,
         &below.without(RUNEND),

@@ -10,7 +10,7 @@ use crate::proto::Builder;
 use crate::word::{Ptype, Word};
 use crate::write::built::Built;
 use crate::write::numbers::{bitpacked, count_type, counts, integers};
-use crate::write::{Effort, SAMPLE, Search, sample, width_of, worth};
+use crate::write::{SAMPLE, Search, sample, width_of, worth};
 
 /// What a dictionary must save, in percent.
 const DICTIONARY_WORTH: usize = 90;
@@ -24,7 +24,7 @@ const DEPTH: usize = 2;
 /// Encodes texts, which are empty under nulls, by the smallest form there is; `None` if none is smaller than their bytes. `symbols` says
 /// whether to try those of up to 8 bytes: finding them takes half a millisecond for any number of bytes.
 pub fn texts(values: &[&[u8]], utf8: bool, nulls: Option<&Bits>, search: &Search, symbols: bool) -> Option<Built> {
-    let bytes: usize = values.iter().map(|value| value.len()).sum();
+    let bytes = total(values);
     if let Some(first) = values.first()
         && nulls.is_none()
         && values.iter().all(|value| value == first)
@@ -115,17 +115,12 @@ fn offsets(lengths: impl ExactSizeIterator<Item = usize>) -> Built {
 
 /// Ascending counts.
 fn ascending(all: &[u32]) -> Built {
-    integers(
-        all,
-        Ptype::U32,
-        &Search { encodings: Some(super::STEPS_BIT), exponents: None, effort: Effort::Balanced },
-        DEPTH,
-    )
+    integers(all, Ptype::U32, &Search::ASCENDING, DEPTH)
 }
 
 /// Lengths, by what is found without a search.
 fn lengths(all: &[u32]) -> Built {
-    integers(all, Ptype::U32, &Search { encodings: Some(0), exponents: None, effort: Effort::Balanced }, DEPTH)
+    integers(all, Ptype::U32, &Search::CHEAP, DEPTH)
 }
 
 /// Texts one after the other.
@@ -146,17 +141,14 @@ fn in_symbols(values: &[&[u8]], nulls: Option<&Bits>) -> Option<Built> {
     let codes = compressor.compress_bulk(&lines);
     let symbols: Vec<u8> = compressor.symbol_table().iter().flat_map(|symbol| symbol.to_u64().to_le_bytes()).collect();
     let own: Vec<u32> = values.iter().map(|value| value.len() as u32).collect();
-    let mut built = Built::new(FSST, values.len())
+    let built = Built::new(FSST, values.len())
         .metadata(Builder::default().number(1, Ptype::U32 as u64).number(2, Ptype::U32 as u64))
         .buffer(symbols, 3)
         .buffer(compressor.symbol_lengths().to_vec(), 0)
         .buffer(codes.concat(), 0)
         .child(lengths(&own))
         .child(offsets(codes.iter().map(Vec::len)));
-    if let Some(nulls) = nulls {
-        built = built.child(Built::validity(nulls));
-    }
-    Some(built)
+    Some(built.valid(nulls))
 }
 
 /// Texts as codes of a dictionary, which were made elsewhere.
@@ -198,10 +190,7 @@ impl CodedTexts<'_> {
             .child(codes)
             .child(ascending(self.offsets))
             .child(lengths(self.lengths));
-        match nulls {
-            Some(nulls) => built.child(Built::validity(nulls)),
-            None => built,
-        }
+        built.valid(nulls)
     }
 }
 

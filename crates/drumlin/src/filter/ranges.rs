@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::ArrayRef;
 use arrow::buffer::BooleanBuffer;
 
 use super::column;
 use super::kind::Kind;
 use super::plan::{ColumnRef, Predicate, ScalarExpression, Test};
 use super::text::syntax::CompareOp;
-use crate::base::{Error, Result};
+use super::truth::is_truth;
+use crate::base::Result;
 
 /// A range that the values of a column of integers must lie in: of integers, decimals by their digits, times by their units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +30,10 @@ impl ValueRange {
     /// `SchemaMismatch` if the array is not one of the column.
     pub fn holds(&self, array: &ArrayRef) -> Result<BooleanBuffer> {
         let array = column::narrowed_to_keys(array)?;
-        let bound = |op, bound| Ok::<_, Error>(known(&column::test(&array, &Test::Key(op, bound))?));
+        let bound = |op, bound| -> Result<BooleanBuffer> {
+            Ok(is_truth(&column::test(&array, &Test::Key(op, bound))?, Some(true)).values().clone())
+        };
         Ok(&bound(CompareOp::Ge, self.low)? & &bound(CompareOp::Le, self.high)?)
-    }
-}
-
-/// The rows whose truth is known to be true.
-fn known(truth: &BooleanArray) -> BooleanBuffer {
-    match truth.nulls() {
-        Some(nulls) => truth.values() & nulls.inner(),
-        None => truth.values().clone(),
     }
 }
 

@@ -14,9 +14,7 @@
 
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use bytes::Bytes;
-use drumlin_codec::{
-    Bits, Built, Column, Exponents, Limit, Memory, Ptype, RawNode, STEPS, STEPS_BIT, TextColumn, numbers,
-};
+use drumlin_codec::{Bits, Built, Column, Exponents, Limit, Memory, Ptype, RawNode, TextColumn, bit_of, numbers};
 
 use super::bits::{aligned, packed};
 use super::wire::{ALIGNMENT, Reader, Writer, decoded_max};
@@ -89,8 +87,7 @@ fn read_node(input: &mut Reader, depth: usize, shapes: &mut Vec<Vec<usize>>) -> 
     let depth =
         depth.checked_sub(1).ok_or_else(|| Error::corrupt("the encodings of a segment are nested too deeply"))?;
     let encoding = input.u8()?;
-    input.found.encodings |=
-        if encoding == STEPS { STEPS_BIT } else { 1_u64.checked_shl(encoding.into()).unwrap_or(0) };
+    input.found.encodings |= bit_of(encoding);
     let metadata = input.count()?;
     let metadata = input.raw(metadata)?;
     shapes.push((0..input.count()?).map(|_| input.count()).collect::<Result<_>>()?);
