@@ -111,6 +111,27 @@ class Visit:
         """Waits until something is so in the page. (Its policy lets Playwright wait for no expressions.)"""
         until(lambda: self.page.evaluate(expression), expression)
 
+    def hold(self, question: str, act: Callable[[], object]) -> list[Any]:
+        """Does something by which the page asks the server something, and holds these requests back."""
+        held: list[Any] = []
+        holds = True
+        self.page.route(f"**/api/{question}?*", lambda route: held.append(route) if holds else route.continue_())
+        act()
+        until(lambda: self.page.evaluate("true") and held, f"a question for {question}")
+        holds = False
+        return held
+
+    def let_go(self, held: list[Any]) -> None:
+        """Lets requests go on that were held back, and waits until the page has their answers, if it still wants them."""
+        ended: list[str] = []
+        for event in ("requestfinished", "requestfailed"):
+            self.page.on(event, lambda request: ended.append(request.url))
+        wanted = [route.request.url for route in held if route.request.failure is None]
+        for route in held:
+            route.continue_()
+        until(lambda: self.page.evaluate("true") and set(wanted) <= set(ended), "an answer")
+        self.page.evaluate("new Promise(done => setTimeout(done, 50))")
+
     def picture(self, name: str) -> None:
         SCREENSHOTS.mkdir(exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{re.sub(r'[^a-z0-9-]+', '-', name.lower())}.png")

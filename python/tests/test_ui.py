@@ -130,6 +130,31 @@ def test_rows_are_filtered_and_sorted(visit: Visit, shown: drumlin.Store) -> Non
     visit.refused(400)
 
 
+def test_a_filter_typed_before_the_table_is_known_counts(visit: Visit, shown: drumlin.Store) -> None:
+    visit.table("prices/us/MSFT")
+    visit.text(0, 0)
+    late = visit.hold("table", lambda: visit.table(TABLE))
+    visit.page.get_by_label("Filter of rows").fill("close > 50")
+    visit.page.keyboard.press("Enter")
+    visit.let_go(late)
+    found = expected(shown, where="close > 50")
+    visit.page.get_by_text(f"{found.num_rows:,} rows found").wait_for()
+    assert visit.text(0, 0) == str(found["n"][0].as_py())
+
+
+@pytest.mark.parametrize("question", ["table", "versions", "layout"])
+def test_an_answer_to_an_earlier_question_is_not_shown(visit: Visit, question: str) -> None:
+    tab = {"table": "rows"}.get(question, question)
+    late = visit.hold(question, lambda: visit.table(TABLE, tab, "0"))
+    visit.table(TABLE if question == "table" else "prices/us/MSFT", tab)
+    seen = {"table": "#panel-rows output", "versions": ".line", "layout": "[aria-label=Map] output"}[question]
+    visit.page.locator(seen).first.filter(has_text=re.compile(r"\d")).wait_for()
+    visit.wait("document.querySelectorAll('.line li').length !== 3")
+    shown = visit.page.locator(seen).first.inner_text()
+    visit.let_go(late)
+    assert visit.page.locator(seen).first.inner_text() == shown
+
+
 def test_the_schema_tells_columns_and_order(visit: Visit) -> None:
     visit.table(TABLE, "schema")
     row = visit.page.get_by_role("row", name=re.compile("int64"))

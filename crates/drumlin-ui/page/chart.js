@@ -2,7 +2,7 @@
 
 import { el, shown, svg } from "./element.js";
 import { compact, count, counted } from "./figures.js";
-import { get, isAborted, reason } from "./server.js";
+import { get, isAborted, Latest, reason } from "./server.js";
 
 const WIDTH = 1000;
 const HEIGHT = 420;
@@ -10,7 +10,7 @@ const EDGE = { left: 74, right: 14, top: 12, bottom: 30 };
 
 export class ChartPanel {
   constructor() {
-    this.stop = new AbortController();
+    this.latest = new Latest();
     this.path = "";
     this.asOf = "";
     this.x = el("select", { "aria-label": "Across", onchange: () => this.load() });
@@ -24,12 +24,20 @@ export class ChartPanel {
     this.element = el("div", { class: "panel" }, bar, this.error, this.drawing);
   }
 
+  /** Another table comes: what is typed from now on is of that. */
+  begin() {
+    this.latest.next();
+    this.path = "";
+    this.where.value = this.told.textContent = "";
+    this.error.hidden = true;
+    for (const part of [this.x, this.y, this.drawing]) part.replaceChildren();
+  }
+
   /** @param {{ path: string, columns: { name: string, kind: string }[], sort: string[] }} info @param {string} asOf */
   show(info, asOf) {
     const drawn = info.columns.filter((column) => column.kind === "number" || column.kind === "time");
     const option = (/** @type {string} */ value, /** @type {string} */ text) => el("option", { value }, text);
     if (this.path !== info.path) {
-      this.where.value = "";
       this.x.replaceChildren(option("", "row number"), ...drawn.map((column) => option(column.name, shown(column.name))));
       this.y.replaceChildren(...drawn.map((column) => option(column.name, shown(column.name))));
       const across = drawn.find((column) => info.sort.includes(column.name)) ?? drawn.find((column) => column.kind === "time");
@@ -46,13 +54,13 @@ export class ChartPanel {
   }
 
   async load() {
-    this.stop.abort();
-    this.stop = new AbortController();
+    if (this.path === "") return;
+    const signal = this.latest.next();
     this.error.hidden = true;
     this.told.textContent = "reading …";
     try {
       const query = { path: this.path, as_of: this.asOf, x: this.x.value, y: this.y.value, where: this.where.value.trim(), buckets: 600 };
-      this.draw(await get("/api/chart", query, this.stop.signal));
+      this.draw(await get("/api/chart", query, signal));
     } catch (error) {
       if (isAborted(error)) return;
       this.told.textContent = "";

@@ -3,13 +3,13 @@
 import { el } from "./element.js";
 import { counted } from "./figures.js";
 import { Grid } from "./grid.js";
-import { get, isAborted, reason, rows } from "./server.js";
+import { get, isAborted, Latest, reason, rows } from "./server.js";
 
 const CHANGE = "_change";
 
 export class DifferencePanel {
   constructor() {
-    this.stop = new AbortController();
+    this.latest = new Latest();
     this.since = el("select", { "aria-label": "From version", onchange: () => this.load() });
     this.until = el("select", { "aria-label": "To version", onchange: () => this.load() });
     this.told = el("output", { "aria-live": "polite" });
@@ -23,7 +23,7 @@ export class DifferencePanel {
   /** @param {string} path @param {string} since @param {string} until */
   async show(path, since, until) {
     this.path = path;
-    const { versions } = await get("/api/versions", { path, limit: 500 });
+    const { versions } = await get("/api/versions", { path, limit: 500 }, this.latest.next());
     const options = () => versions.map((/** @type {{ version: number, kind: string }} */ version) =>
       el("option", { value: version.version }, `v${version.version} ${version.kind}`));
     this.since.replaceChildren(...options());
@@ -34,13 +34,12 @@ export class DifferencePanel {
   }
 
   async load() {
-    this.stop.abort();
-    this.stop = new AbortController();
+    const signal = this.latest.next();
     this.error.hidden = true;
     this.told.textContent = "comparing …";
     try {
       const query = { path: this.path, since: this.since.value, until: this.until.value, limit: 1000 };
-      const found = await rows("/api/diff", query, this.stop.signal);
+      const found = await rows("/api/diff", query, signal);
       const change = found.columns.findIndex((column) => column.name === CHANGE);
       const columns = [change, ...found.columns.map((_, at) => at).filter((at) => at !== change)];
       const kind = (/** @type {number} */ row) => String(found.at(row, change));

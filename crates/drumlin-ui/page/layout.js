@@ -3,7 +3,7 @@
 import { button, el, notice, plainTable, shown } from "./element.js";
 import { bytes, count, counted, percent, span } from "./figures.js";
 import { Cells, unpack } from "./cells.js";
-import { get, isAborted, post, reason } from "./server.js";
+import { get, isAborted, Latest, post, reason } from "./server.js";
 
 const MODES = /** @type {const} */ ([["needed", "who needs it"], ["dead", "dead share"], ["age", "age"]]);
 const HELD = /** @type {const} */ ([
@@ -27,6 +27,7 @@ export class LayoutView {
   constructor(whole) {
     this.whole = whole;
     this.path = "";
+    this.latest = new Latest();
     /** The layouts before and after the last checkpoint. @type {{ before: any, after: any } | null} */
     this.pair = null;
     this.cells = new Cells((cell) => this.tell(cell));
@@ -53,10 +54,14 @@ export class LayoutView {
 
   /** @param {string} path */
   async show(path) {
+    if (path !== this.path) {
+      this.pair = null;
+      this.which.hidden = true;
+    }
     this.path = path;
     this.run.hidden = !writes;
     try {
-      this.draw(await get("/api/layout", { path }));
+      this.draw(await get("/api/layout", { path }, this.latest.next()));
     } catch (error) {
       if (!isAborted(error)) this.fail(error);
     }
@@ -153,18 +158,19 @@ export class LayoutView {
     this.run.disabled = true;
     this.told.textContent = "checkpoint …";
     try {
-      const before = this.layout;
+      const { path, layout: before } = this;
       const report = await post("/api/checkpoint", {});
-      const after = await get("/api/layout", { path: this.path });
-      this.pair = { before, after };
       notice(report.text);
+      if (path !== this.path) return;
+      const after = await get("/api/layout", { path }, this.latest.next());
+      this.pair = { before, after };
       const radio = (/** @type {string} */ text, /** @type {any} */ layout, /** @type {boolean} */ checked) => el("label", {},
         el("input", { type: "radio", name: "which", checked, onchange: () => this.draw(layout) }), text);
       this.which.replaceChildren(el("legend", {}, "Show"), radio("before", before, false), radio("after", after, true));
       this.which.hidden = false;
       this.draw(after);
     } catch (error) {
-      this.fail(error);
+      if (!isAborted(error)) this.fail(error);
     } finally {
       this.run.disabled = false;
     }

@@ -3,7 +3,7 @@
 import { el, shown } from "./element.js";
 import { count, counted } from "./figures.js";
 import { Grid } from "./grid.js";
-import { get, isAborted, reason, rows } from "./server.js";
+import { get, isAborted, Latest, reason, rows } from "./server.js";
 
 /** @typedef {{ path: string, columns: { name: string, type: string, kind: string }[], rows: number, sort: string[] }} Info */
 
@@ -14,7 +14,10 @@ const COLUMNS_MAX = 100;
 
 export class RowsPanel {
   constructor() {
-    this.stop = new AbortController();
+    this.latest = new Latest();
+    /** @type {Info | null} Null until it is known what the table is. */
+    this.info = null;
+    this.asOf = "";
     /** @type {Map<number, import("./server.js").Rows>} */
     this.parts = new Map();
     /** @type {Map<number, AbortController>} */
@@ -39,14 +42,21 @@ export class RowsPanel {
     this.element.append(this.dialog);
   }
 
+  /** Another table comes: nothing of the one before stays, and a filter that is typed from now on is one of the new table. */
+  begin() {
+    this.latest.next();
+    this.info = null;
+    this.where = this.input.value = "";
+    this.sort = null;
+    this.told.textContent = this.ordered.textContent = "";
+    this.error.hidden = true;
+    this.grid.at = { row: 0, column: 0 };
+    this.grid.scroller.position = 0;
+    this.grid.show({ total: 0, columns: [], row: () => null, want: () => {} });
+  }
+
   /** Shows a version of a table. @param {Info} info @param {string} asOf */
   show(info, asOf) {
-    if (this.info?.path !== info.path) {
-      this.where = this.input.value = "";
-      this.sort = null;
-      this.grid.at = { row: 0, column: 0 };
-      this.grid.scroller.position = 0;
-    }
     this.info = info;
     this.asOf = asOf;
     this.load();
@@ -73,9 +83,9 @@ export class RowsPanel {
   }
 
   async load() {
-    const info = /** @type {Info} */ (this.info);
-    this.stop.abort();
-    this.stop = new AbortController();
+    const info = this.info;
+    if (!info) return;
+    const signal = this.latest.next();
     this.parts.clear();
     this.asked.clear();
     this.error.hidden = true;
@@ -83,8 +93,8 @@ export class RowsPanel {
     const { path, as_of: asOf, where } = this.query;
     try {
       const [{ rows: total }, first] = await Promise.all([
-        get("/api/count", { path, as_of: asOf, where }, this.stop.signal),
-        rows("/api/rows", { ...this.query, offset: 0, limit: PART }, this.stop.signal),
+        get("/api/count", { path, as_of: asOf, where }, signal),
+        rows("/api/rows", { ...this.query, offset: 0, limit: PART }, signal),
       ]);
       this.parts.set(0, first);
       this.told.textContent = this.where ? `${counted(total, "row")} found` : counted(total, "row");
@@ -131,7 +141,7 @@ export class RowsPanel {
   async ask(part) {
     if (this.parts.has(part) || this.asked.has(part)) return;
     const stop = new AbortController();
-    const all = this.stop.signal;
+    const all = this.latest.signal;
     all.addEventListener("abort", () => stop.abort());
     this.asked.set(part, stop);
     try {

@@ -61,6 +61,24 @@ export async function get(path, query = {}, signal) {
   return (await ask(path, query, { signal })).json();
 }
 
+/** The questions of one place, of which only the last is of use: each gives up the one before. */
+export class Latest {
+  constructor() {
+    this.stop = new AbortController();
+  }
+
+  get signal() {
+    return this.stop.signal;
+  }
+
+  /** The signal of a new question. */
+  next() {
+    this.stop.abort();
+    this.stop = new AbortController();
+    return this.signal;
+  }
+}
+
 /** An answer as text. @param {string} path */
 export async function text(path) {
   return (await ask(path, {})).text();

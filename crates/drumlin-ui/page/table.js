@@ -2,7 +2,7 @@
 
 import { el, plainTable, shown } from "./element.js";
 import { bytes, count, counted } from "./figures.js";
-import { get, isAborted, reason } from "./server.js";
+import { get, isAborted, Latest, reason } from "./server.js";
 import { ChartPanel } from "./chart.js";
 import { DifferencePanel } from "./difference.js";
 import { LayoutView } from "./layout.js";
@@ -17,6 +17,7 @@ export class TableView {
   /** @param {(path: string, tab: string, asOf: string) => void} go */
   constructor(go) {
     this.go = go;
+    this.latest = new Latest();
     this.tab = "rows";
     this.path = "";
     this.asOf = "";
@@ -64,7 +65,11 @@ export class TableView {
 
   /** @param {string} path @param {string} tab @param {string} asOf */
   async show(path, tab, asOf) {
-    if (path !== this.path) this.pair = ["", ""];
+    if (path !== this.path) {
+      this.pair = ["", ""];
+      this.rows.begin();
+      this.chart.begin();
+    }
     [this.path, this.asOf] = [path, asOf];
     this.tab = TABS.some(([id]) => id === tab) ? tab : "rows";
     this.title.textContent = shown(path);
@@ -76,8 +81,7 @@ export class TableView {
       this.panels[id].hidden = !here;
     }
     try {
-      const info = await get("/api/table", { path, as_of: asOf });
-      if (path !== this.path) return;
+      const info = await get("/api/table", { path, as_of: asOf }, this.latest.next());
       this.error.hidden = true;
       this.describe(info);
       if (this.tab === "rows") this.rows.show(info, asOf);

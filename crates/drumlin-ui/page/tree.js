@@ -3,7 +3,7 @@
 import { el, shown, byId } from "./element.js";
 import { bytes, compact, count } from "./figures.js";
 import { Scroller } from "./scroller.js";
-import { get, isAborted, reason } from "./server.js";
+import { get, isAborted, Latest, reason } from "./server.js";
 
 /**
  * @typedef {{ path: string, depth: number, children: number, table: boolean, payload: boolean, tables: number, rows?: number,
@@ -30,7 +30,7 @@ export class Tree {
     /** The commit of which the list is. */
     this.seq = 0;
     this.chosen = "";
-    this.stop = new AbortController();
+    this.latest = new Latest();
     this.scroller = new Scroller(this.frame, 24, (index) => this.make(index), (first, n) => this.want(first, n));
     this.frame.addEventListener("keydown", (event) => this.pressed(event));
     this.frame.addEventListener("focus", () => this.focus(this.active));
@@ -50,8 +50,7 @@ export class Tree {
 
   /** Asks for the list again: after a commit, with another filter, with other nodes folded. */
   async load() {
-    this.stop.abort();
-    this.stop = new AbortController();
+    this.latest.next();
     this.asked.clear();
     const first = Math.floor(this.scroller.position / PART) * PART;
     try {
@@ -72,7 +71,7 @@ export class Tree {
   /** @param {number} offset */
   ask(offset) {
     const query = { filter: this.filter, folded: this.filter ? [] : [...this.folded], offset, limit: PART };
-    return get("/api/tree", query, this.stop.signal);
+    return get("/api/tree", query, this.latest.signal);
   }
 
   /** @param {number} index @returns {Node | undefined} */

@@ -2,7 +2,7 @@
 
 import { button, el, plainTable, shown } from "./element.js";
 import { count, counted, time } from "./figures.js";
-import { get, isAborted, reason } from "./server.js";
+import { get, isAborted, Latest, reason } from "./server.js";
 
 /**
  * @typedef {{ version: number, seq: number, time: string, kind: string, rows: number, added: number | null, removed: number | null,
@@ -14,6 +14,7 @@ export class VersionsPanel {
   constructor(read, compare) {
     this.read = read;
     this.compare = compare;
+    this.latest = new Latest();
     this.list = el("ol", { class: "line", "aria-label": "Versions, the newest first" });
     this.more = button("Older versions", () => this.load(false), { hidden: true });
     this.error = el("div", { class: "error", role: "alert", hidden: true });
@@ -27,6 +28,8 @@ export class VersionsPanel {
   show(path, asOf) {
     this.path = path;
     this.asOf = asOf;
+    this.versions = [];
+    this.more.hidden = true;
     return this.load(true);
   }
 
@@ -34,7 +37,7 @@ export class VersionsPanel {
   async load(again) {
     try {
       const offset = again ? 0 : this.versions.length;
-      const answer = await get("/api/versions", { path: this.path ?? "", offset, limit: 200 });
+      const answer = await get("/api/versions", { path: this.path ?? "", offset, limit: 200 }, this.latest.next());
       this.versions = again ? answer.versions : [...this.versions, ...answer.versions];
       this.error.hidden = true;
       this.list.replaceChildren(...this.versions.map((version, at) => this.item(version, this.versions[at + 1])));
