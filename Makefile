@@ -28,11 +28,13 @@ ENGINES := $(CURDIR)/.venv/engines
 DOCS := $(CURDIR)/.venv/docs
 # What is migrated from and to, which needs that pandas, too.
 MIGRATE := $(CURDIR)/.venv/migrate
+# Zig, which links wheels against the C library of older systems.
+WHEEL := $(CURDIR)/.venv/wheel
 # Node and the type checker of the page's scripts.
 PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: oracle build dev wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
+.PHONY: oracle build dev wheel quick-wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -57,10 +59,19 @@ $(MIGRATE)/.installed: python/requirements-migrate.txt $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(MIGRATE) -r $<
 	touch $@
 
-# An abi3 wheel in dist/, for every Python from 3.11; it needs no Rust to be installed. Without symbols.
-wheel: build
-	rm -rf dist
-	cd python && ../$(BIN)/maturin build --release --strip --quiet --out ../dist
+# An abi3 wheel in dist/, for every Python from 3.11 and every Linux since 2018; it needs no Rust to be installed. Tells its size by
+# section and by crate, and fails if it is too large. FOR=path/to/python makes one for that interpreter alone, beside the other.
+wheel: $(BIN)/.installed $(WHEEL)/.installed
+	$(BIN)/python python/wheel.py $(if $(FOR),--python $(FOR))
+
+# The same from what `make build` has compiled, for the tests.
+quick-wheel: build
+	$(BIN)/python python/wheel.py --quick
+
+$(WHEEL)/.installed: python/requirements-wheel.txt $(BIN)/.installed
+	rm -rf $(WHEEL)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(WHEEL) -r $<
+	touch $@
 
 # The documentation, in site/html; `python3 -m http.server -d site/html` shows it with its search.
 docs: build $(DOCS)/.installed
@@ -78,7 +89,7 @@ dist: wheel
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
-test: wheel docs servers $(PANDAS2)/.installed $(MIGRATE)/.installed
+test: quick-wheel docs servers $(PANDAS2)/.installed $(MIGRATE)/.installed
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release

@@ -56,7 +56,7 @@ import datetime as dt
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, BinaryIO, Generic, Literal, NoReturn, Self, TypeAlias, TypeVar, overload
+from typing import IO, Any, BinaryIO, Generic, Literal, NoReturn, Self, TypeAlias, TypeVar, overload
 
 import duckdb as _duckdb  # type: ignore[import-not-found, unused-ignore]
 import numpy as _np
@@ -71,7 +71,7 @@ from drumlin import (
     VersionsReport,
 )
 from drumlin._arguments.applied import ColumnFunction
-from drumlin._arguments.checks import AsOf, Compression, Progress, SchemaMode
+from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode
 from drumlin._arguments.frames import FrameLike, SchemaLike
 from drumlin._nouns.merge import Values
 from drumlin._arguments.rows import KeysLike, RowsLike
@@ -133,7 +133,7 @@ def signature(kind: str, made: Any, method: str, node: ast.FunctionDef) -> str:
         told = returned if method in made.giving else f"Awaitable[{returned}]"
         return f"    @property\n    def {method}(self) -> {told}: ..."
     awaited = inspect.iscoroutinefunction(getattr(made, method))
-    if method == "batches":
+    if method in ("batches", "to_batches"):
         returned = "AsyncIterator[Any]"
     begin = "    @overload\n" if "overload" in marks else ""
     return f"{begin}    {'async ' if awaited else ''}def {method}({ast.unparse(node.args)}) -> {returned}: ..."

@@ -12,6 +12,8 @@ table can be read. :mod:`drumlin.tree` has patterns over the tree, and condition
 >>> store.close()
 """
 
+from typing import TYPE_CHECKING, Any
+
 from drumlin import tree
 from drumlin._arguments.checks import AsOf, Progress
 from drumlin._arguments.constraints import Constraints
@@ -90,6 +92,7 @@ from drumlin._errors import (
     Unavailable,
     Unsupported,
 )
+from drumlin._habits import missing
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.open import open, salvage
@@ -100,10 +103,9 @@ from drumlin._nouns.tree import Tree
 from drumlin._processes.splits import Split, Splits
 from drumlin._processes.staged import Ticket, Token
 from drumlin._results.diff import Diff
-from drumlin._results.groups import Groups
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
-from drumlin._results.result import Result, Results
+from drumlin._results.result import Groups, Result, Results
 from drumlin.tree import P
 
 __all__ = [
@@ -206,6 +208,14 @@ __all__ = [
     "salvage",
     "tree",
 ]
+
+
+# Not for type checkers, for which any name would then be there.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise missing(["drumlin"], name, __all__)
+
 
 _bars.install()
 _html.install()

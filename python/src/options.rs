@@ -98,10 +98,11 @@ pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
     })
 }
 
-/// A version's number, a snapshot's name or a time.
+/// A version's number, which counts from the newest if it is below 0, a snapshot's name or a time.
 #[derive(FromPyObject)]
 pub enum When {
     Version(u64),
+    Back(i64),
     Snapshot(String),
     Time(SystemTime),
 }
@@ -111,6 +112,7 @@ pub fn as_of(when: Option<When>) -> AsOf {
     match when {
         None => AsOf::Newest,
         Some(When::Version(version)) => AsOf::Version(Version(version)),
+        Some(When::Back(back)) => AsOf::Back(back.unsigned_abs() - 1),
         Some(When::Snapshot(name)) => AsOf::Snapshot(name),
         Some(When::Time(time)) => {
             let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -8,13 +8,14 @@ use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowArray;
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use drumlin::embedding::caught;
-use drumlin::{Cancel, Error, ReadOptions, Result, Scan, ScanOptions, Seq, VersionKind, View};
+use drumlin::{Cancel, Error, Filter, ReadOptions, Result, Scan, ScanOptions, Seq, VersionKind, View};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{Detached, detached, long, unlocked};
+use crate::dataset::Dataset;
 use crate::errors::raise;
 use crate::open_store::Store;
 use crate::schema::{Schema, capsule};
@@ -121,6 +122,12 @@ impl Reading {
         Some(self.view.table.version(self.view.read_point.version)?.rows)
     }
 
+    /// Whether only some of the rows are read that the filter keeps.
+    fn is_bounded(&self) -> bool {
+        let asked = &self.options.scan;
+        asked.offset > 0 || asked.limit.is_some() || asked.tail.is_some()
+    }
+
     /// `rows`, of which the limit or the tail is taken.
     fn bounded(&self, rows: u64) -> u64 {
         let asked = &self.options.scan;
@@ -187,6 +194,62 @@ impl Reading {
         let schema = scan.schema();
         let batches = long(py, &[cancel], || scan.collect())?;
         Ok(Some(Batches { schema, batches }))
+    }
+
+    /// The same with fewer columns or rows: those that a filter keeps, and of these the first or the last.
+    #[pyo3(signature = (columns=None, filter=None, first=None, last=None))]
+    fn narrowed(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        first: Option<u64>,
+        last: Option<u64>,
+    ) -> PyResult<Self> {
+        let mut options = self.options.clone();
+        let asked = &mut options.scan;
+        asked.columns = columns.or(asked.columns.take());
+        if let Some(text) = filter {
+            if self.is_bounded() {
+                return Err(raise(Error::invalid(
+                    "where comes before limit, head and tail: it decides which rows are the first and the last",
+                )));
+            }
+            let more = Filter::parse(text).map_err(raise)?;
+            asked.filter = Some(match asked.filter.take() {
+                Some(filter) => filter.and(more),
+                None => more,
+            });
+        }
+        if let Some(first) = first {
+            if let Some(tail) = asked.tail.take() {
+                asked.offset = self.count_unbounded(py)?.saturating_sub(tail).max(asked.offset);
+                asked.limit = Some(tail);
+            }
+            asked.limit = Some(asked.limit.map_or(first, |limit| limit.min(first)));
+        }
+        if let Some(last) = last {
+            if asked.limit.is_some() || asked.offset > 0 {
+                let rows = self.bounded(self.count_unbounded(py)?);
+                asked.offset += rows.saturating_sub(last);
+                asked.limit = Some(rows.min(last));
+            } else {
+                asked.tail = Some(asked.tail.map_or(last, |tail| tail.min(last)));
+            }
+        }
+        let scan = self.scan_again(py, options.scan.clone())?.scan;
+        let table = detached(py, || Ok(self.table.clone()))?;
+        Ok(Self::new(table, self.store.clone_ref(py), options, scan))
+    }
+
+    /// What it shows as a data set of one table, and the filter. With a limit, it is none.
+    fn dataset(&self, py: Python<'_>) -> PyResult<(Dataset, Vec<String>)> {
+        if self.is_bounded() {
+            return Err(raise(Error::invalid("groups come before limit, head and tail: rows of a group have no order")));
+        }
+        let core = detached(py, || self.table.dataset_of(&self.view, self.table_changes))?;
+        let filters = self.options.scan.filter.iter().map(Filter::to_string).collect();
+        Ok((Dataset::new(core, self.store.clone_ref(py)), filters))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
@@ -336,6 +399,33 @@ impl Batches {
             Ok(Self { schema: Arc::new(self.schema.project(&places)?), batches })
         };
         projected().map_err(raise)
+    }
+
+    /// The same with fewer columns, or only the first or the last rows. What is computed already takes no filter.
+    #[pyo3(signature = (columns=None, filter=None, first=None, last=None))]
+    fn narrowed(
+        &self,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        first: Option<usize>,
+        last: Option<usize>,
+    ) -> PyResult<Self> {
+        if filter.is_some() {
+            return Err(raise(Error::invalid(
+                "where is for rows that are stored; give it before group_by, or filter the frame: .to_pandas()",
+            )));
+        }
+        let mut made = self.collect(columns)?;
+        let rows = made.num_rows();
+        let len = first.unwrap_or(rows).min(last.unwrap_or(rows)).min(rows);
+        let (mut skip, mut left) = (if last.is_some() { rows - len } else { 0 }, len);
+        for batch in &mut made.batches {
+            let start = skip.min(batch.num_rows());
+            let taken = left.min(batch.num_rows() - start);
+            *batch = batch.slice(start, taken);
+            (skip, left) = (skip - start, left - taken);
+        }
+        Ok(made)
     }
 
     /// The batches themselves.

@@ -1,6 +1,8 @@
 //! The schema of a table or result.
 
-use arrow::datatypes::SchemaRef;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
 use drumlin::embedding::caught;
@@ -34,6 +36,17 @@ impl Schema {
     #[pyo3(signature = (schema, /))]
     fn new(schema: GivenSchema) -> Self {
         Self(schema.into_inner())
+    }
+
+    /// The schema of columns whose types are given as text.
+    #[staticmethod]
+    fn parse(columns: Vec<(String, String)>) -> PyResult<Self> {
+        let field = |(name, text): &(String, String)| {
+            let data_type = drumlin::parse_type(text).map_err(|e| e.context(format!("column '{name}'")))?;
+            Ok(Field::new(name, data_type, true))
+        };
+        let fields = columns.iter().map(field).collect::<drumlin::Result<Vec<_>>>();
+        Ok(Self(Arc::new(ArrowSchema::new(fields.map_err(raise)?))))
     }
 
     /// The names of the columns, in order.

@@ -122,7 +122,7 @@ class Visit:
         return held
 
     def let_go(self, held: list[Any]) -> None:
-        """Lets requests go on that were held back, and waits until the page has their answers, if it still wants them."""
+        """Lets requests go on that were held back, and waits until the page has the answers that it still wants."""
         ended: list[str] = []
         for event in ("requestfinished", "requestfailed"):
             self.page.on(event, lambda request: ended.append(request.url))

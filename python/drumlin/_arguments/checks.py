@@ -2,12 +2,13 @@
 
 import datetime as dt
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
 
 from drumlin._arguments.expr import Expr, literal
 from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_schema, to_stream
+from drumlin._arguments.parameters import with_params
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._optional import need
 from drumlin._values.evidence import a_type
@@ -15,9 +16,20 @@ from drumlin._values.json import plain_json, to_json
 from drumlin._values.names import check_name, field_name
 from drumlin.tree import P, PatternLike, plain_text
 
-#: The state of a table to read: a version number, a snapshot's name, or a time, for what was committed by then (a
-#: datetime; without a zone, it is UTC).
-AsOf: TypeAlias = int | str | dt.datetime
+if TYPE_CHECKING:
+    import polars as _pl
+    import pyarrow.compute as _pc  # type: ignore[import-untyped, unused-ignore]
+
+#: The state of a table to read: a version number (-1 is the newest version, -2 the one before), a snapshot's name, or a
+#: time, for what was committed by then: a datetime or date, or as text, such as ``"2026-01-31"`` or
+#: ``"2026-01-31T16:00:00+01:00"``, unless a snapshot has that name. A date is its first instant; without a zone, a time
+#: is in UTC.
+AsOf: TypeAlias = int | str | dt.date
+#: Which rows: text in the filter language, an expression made with :func:`drumlin.col`, or an expression of Polars or
+#: pyarrow that has an exact form in that language.
+FilterLike: TypeAlias = Union[str, Expr, "_pl.Expr", "_pc.Expression"]
+#: Values for the parameters of a filter: a list for ``?`` and ``$1``, a dict for ``:name`` and ``$name``.
+Params: TypeAlias = Sequence[Any] | Mapping[str, Any]
 #: Called at each step of a long call, with the steps done, all steps (0 while unknown), the rows and bytes handled, and
 #: the seconds left (None while unknown). An exception from it stops the call.
 Progress: TypeAlias = Callable[[int, int, int, int, float | None], object]
@@ -70,7 +82,7 @@ def since_epoch(when: dt.datetime) -> int:
     return (moment - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
+def as_of_argument(when: AsOf | None, name: str = "as_of") -> int | str | dt.datetime | None:
     """The state to read; a time is in UTC and in whole microseconds."""
     match when:
         case None | str():
@@ -82,11 +94,12 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> AsOf | None:
             return _EPOCH + dt.timedelta(microseconds=micros)
         case bool():
             pass
+        case dt.date():
+            return dt.datetime(when.year, when.month, when.day, tzinfo=dt.UTC)
         case _ if hasattr(when, "__index__"):
             number = operator.index(when)
-            if number < 0:
-                raise InvalidArgument(f"{name}={number}: versions count from 0; without as_of the newest is read")
-            return count(number, name)
+            # The binding counts back in 64 bits.
+            return max(number, -(1 << 63)) if number < 0 else count(number, name)
     raise TypeError(f"{name} must be a version's number, a snapshot's name or a datetime, not {a_type(when)}")
 
 
@@ -105,14 +118,17 @@ def _value_text(value: Any, column: Any) -> str:
     return str(literal(value, f"{column} ="))
 
 
-def filter_text(where: str | Expr | None) -> str | None:
-    """The text of a filter."""
-    if where is None or isinstance(where, str):
-        return where
-    if isinstance(where, Expr):
-        return str(where)
+def filter_text(where: Any, params: Any = None) -> str | None:
+    """The text of a filter, with values in the place of its parameters."""
+    if where is None or isinstance(where, Expr):
+        if params is not None:
+            raise InvalidArgument("params are for a filter as text, such as where='id = ?'")
+        return None if where is None else str(where)
+    if isinstance(where, str):
+        return where if params is None else with_params(where, params)
     raise TypeError(
-        f"where must be text in the filter language or an expression made with drumlin.col, not {a_type(where)}"
+        "where is text in the filter language or an expression made with drumlin.col, polars.col or "
+        f"pyarrow.dataset.field, not {a_type(where)}"
     )
 
 
@@ -172,16 +188,16 @@ def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
     return list(names.items())
 
 
-def listed(values: Iterable[Any], name: str) -> list[Any]:
-    """A list; a str is refused."""
-    if isinstance(values, (str, bytes)):
-        raise TypeError(f"{name} must be a list of names, not one name; write [{values!r}]")
-    if not isinstance(values, Iterable):
+def listed(values: Iterable[Any] | str, name: str) -> list[Any]:
+    """A list; a name is a list of one."""
+    if isinstance(values, str):
+        return [values]
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of names, not {a_type(values)}")
     return list(values)
 
 
-def names(values: Iterable[str], name: str) -> list[str]:
+def names(values: Iterable[str] | str, name: str) -> list[str]:
     """A list of names."""
     checked = listed(values, name)
     for value in checked:
@@ -214,9 +230,23 @@ def sort_columns(columns: Iterable[str] | None) -> list[str] | None:
     return None if columns is None else [field_name(name) for name in listed(columns, "sort")]
 
 
-def column_names(columns: Iterable[Any] | None) -> list[str] | None:
-    """The columns to read, or None. Labels that are not a str become the text that they were written as."""
-    return None if columns is None else [field_name(name) for name in listed(columns, "columns")]
+def column_names(columns: Iterable[Any] | str | None) -> list[str] | None:
+    """The columns to read, or None. Labels that are not a str become the text that they were written as; an expression
+    of Polars, pyarrow or ours that is a column is its name."""
+    return None if columns is None else [_column_name(name) for name in listed(columns, "columns")]
+
+
+def _column_name(label: Any) -> str:
+    kind = type(label)
+    if isinstance(label, Expr):
+        return str(label).strip('"').replace('""', '"')
+    if kind.__name__ == "Expr" and kind.__module__.startswith("polars"):
+        if not label.meta.is_column():
+            raise InvalidArgument(f"columns: {label} is a calculation; read the columns, and calculate on the frame")
+        return str(label.meta.output_name())
+    if kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow"):
+        return str(label)
+    return field_name(label)
 
 
 def micros(span: dt.timedelta, name: str) -> int:
@@ -273,7 +303,11 @@ def version_lists(versions: Mapping[str, Iterable[int]]) -> dict[str, list[int]]
     """Version numbers by path."""
     if not isinstance(versions, Mapping):
         raise TypeError(f"versions must be a dict of paths and lists of versions, not {a_type(versions)}")
-    return {path: [number_of(version) for version in listed(numbers, path)] for path, numbers in versions.items()}
+    return {path: list(map(number_of, _listed_numbers(numbers))) for path, numbers in versions.items()}
+
+
+def _listed_numbers(numbers: Any) -> list[Any]:
+    return [numbers] if hasattr(numbers, "__index__") else listed(numbers, "versions")
 
 
 def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
@@ -281,17 +315,22 @@ def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
     return [plain_text(path) for path in ([paths] if isinstance(paths, (str, P)) else listed(paths, "paths"))]
 
 
-def rows_filter(where: str | Expr) -> str:
+def rows_filter(where: Any, params: Any = None) -> str:
     """A filter for the rows to delete, which is required."""
     if where is None:
         raise InvalidArgument("where is None; to delete all rows, write an empty frame")
-    return filter_text(where) or ""
+    if not isinstance(where, (str, Expr)):
+        raise TypeError(
+            f"where says which rows to delete, such as 'n > 1', not {a_type(where)}; rows by key are deleted with "
+            "delete_keys([...])"
+        )
+    return filter_text(where, params) or ""
 
 
 class Selection(NamedTuple):
     """The state, columns and rows to read, in the order of the core's arguments."""
 
-    as_of: AsOf | None
+    as_of: int | str | dt.datetime | None
     columns: list[str] | None
     where: str | None
     offset: int
@@ -307,8 +346,8 @@ class Selection(NamedTuple):
 
 def selection(
     as_of: AsOf | None,
-    columns: Iterable[Any] | None,
-    where: str | Expr | None,
+    columns: Iterable[Any] | str | None,
+    where: str | None,
     limit: int | None,
     tail: int | None,
     native: bool,
@@ -321,7 +360,7 @@ def selection(
         if first is not None or last is not None:
             raise InvalidArgument("rows already says which rows to read; give it without limit and tail")
         offset, first, last = _bounds(rows)
-    return Selection(as_of_argument(as_of), column_names(columns), filter_text(where), offset, first, last, native)
+    return Selection(as_of_argument(as_of), column_names(columns), where, offset, first, last, native)
 
 
 def _bounds(rows: slice) -> tuple[int, int | None, int | None]:

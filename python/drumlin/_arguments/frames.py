@@ -1,8 +1,13 @@
 """Rows in any supported form, as an object with an Arrow stream."""
 
+import datetime as dt
+import decimal
+import os
+import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from drumlin import _drumlin
 from drumlin._arguments.fit import Fit
 from drumlin._errors import InvalidArgument
 from drumlin._optional import have, loaded, need
@@ -38,16 +43,26 @@ class ArrowSchemaExportable(Protocol):
 
 
 #: Rows: a pandas or Polars frame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, a result of a
-#: store, any other object with ``__arrow_c_stream__``; a dict of columns, or a list of dicts.
+#: store, any other object with ``__arrow_c_stream__``; a dict of columns, or a list of dicts; a pyarrow data set,
+#: scanner or ParquetFile; the path of a Parquet, CSV, Arrow or JSON file; an iterator of batches, frames or dicts.
 FrameLike: TypeAlias = (
-    ArrowStreamExportable | ArrowArrayExportable | LazyFrame | Mapping[str, Any] | list[dict[str, Any]]
+    ArrowStreamExportable
+    | ArrowArrayExportable
+    | LazyFrame
+    | Mapping[str, Any]
+    | list[dict[str, Any]]
+    | Iterator[Any]
+    | str
+    | os.PathLike[str]
 )
-#: A schema: a pyarrow Schema, any other object with ``__arrow_c_schema__``, or a dict of names and pyarrow types.
+#: A schema: a pyarrow Schema, any other object with ``__arrow_c_schema__``, or a dict of names and types: of pyarrow,
+#: Python, NumPy or Polars, or as text by the names of Arrow or SQL.
 SchemaLike: TypeAlias = ArrowSchemaExportable | Mapping[str, Any]
 
 _EXPECTED = (
     "expected a table (a pandas or Polars DataFrame or Series, a pyarrow Table, RecordBatch or RecordBatchReader, a "
-    "DuckDB relation, anything else with __arrow_c_stream__, a dict of columns or a list of dicts)"
+    "DuckDB relation, anything else with __arrow_c_stream__, a dict of columns, a list of dicts, an iterator of "
+    "batches, or the path of a file)"
 )
 
 
@@ -83,6 +98,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if (pyarrow := loaded("pyarrow")) is not None:
         if isinstance(data, (pyarrow.Array, pyarrow.ChunkedArray)):
             raise TypeError("a pyarrow array is one column, not a table; write pyarrow.table({name: array})")
+        data = _read(data)
         if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader)):
             check_arrow_names(data.schema)
     if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
@@ -90,7 +106,91 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
     called = f"{name}: " if name else ""
+    if isinstance(data, (str, os.PathLike)):
+        return _file(os.path.expanduser(os.fspath(data)), called)
+    if isinstance(data, Iterator):
+        return _from_batches(data, fit, called)
     raise TypeError(f"{called}{_EXPECTED}, got {a_type(data)}")
+
+
+def _read(data: Any) -> Any:
+    """Data sets, scanners and files of pyarrow as readers of their batches; anything else as it is."""
+    if (dataset := loaded("pyarrow.dataset")) is not None:
+        if isinstance(data, dataset.Dataset) and not hasattr(data, "__arrow_c_stream__"):
+            data = data.scanner()
+        if isinstance(data, dataset.Scanner):
+            return data.to_reader()
+    if (parquet := loaded("pyarrow.parquet")) is not None and isinstance(data, parquet.ParquetFile):
+        reader = need("pyarrow", "", "").RecordBatchReader
+        return reader.from_batches(data.schema_arrow, data.iter_batches())
+    return data
+
+
+#: What reads a file, by the end of its name.
+_FILES = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".csv.gz", ".csv.zst", ".tsv"), "csv"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc"), "ipc"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
+}
+
+
+def _file(path: str, called: str) -> Any:
+    """The rows of a file: Parquet, CSV, Arrow IPC or lines of JSON."""
+    kind = next((kind for end, kind in _FILES.items() if path.lower().endswith(end)), None)
+    if kind is None:
+        raise TypeError(f"{called}{path!r} is the path of no kind of file that is read: {', '.join(_FILES)}")
+    if not os.path.exists(path):
+        raise InvalidArgument(f"{called}there is no file {path!r}")
+    pyarrow = need("pyarrow", "a file as rows", "pyarrow")
+    try:
+        if kind == "parquet":
+            return _read(need("pyarrow.parquet", "a Parquet file", "pyarrow").ParquetFile(path))
+        if kind == "csv":
+            csv = need("pyarrow.csv", "a CSV file", "pyarrow")
+            parse = csv.ParseOptions(delimiter="\t" if path.lower().endswith(".tsv") else ",")
+            return csv.read_csv(path, parse_options=parse)
+        if kind == "json":
+            return need("pyarrow.json", "a JSON file", "pyarrow").read_json(path)
+        return need("pyarrow.feather", "an Arrow file", "pyarrow").read_table(path)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+        raise InvalidArgument(f"{called}{path}: {error}") from error
+
+
+def _from_batches(items: Iterator[Any], fit: Fit | None, called: str) -> Any:
+    """Batches, tables or rows that come one by one, of which the first says what the columns are."""
+    pyarrow = need("pyarrow", "batches one by one", "pyarrow")
+    first = next(items, None)
+    if first is None:
+        raise InvalidArgument(f"{called}the iterator is empty, so its columns are not known; give a frame without rows")
+    if isinstance(first, Mapping) and not any(
+        hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in first.values()
+    ):
+        return to_stream([first, *items], fit)
+
+    def table(item: Any) -> Any:
+        made = to_stream(item, fit)
+        return (
+            pyarrow.table(made)
+            if hasattr(made, "__arrow_c_stream__")
+            else pyarrow.Table.from_batches([pyarrow.record_batch(made)])
+        )
+
+    begun = table(first)
+    check_arrow_names(begun.schema)
+
+    def batches() -> Iterator[Any]:
+        yield from begun.to_batches()
+        for at, item in enumerate(items, 1):
+            more = table(item)
+            if not more.schema.equals(begun.schema):
+                raise InvalidArgument(
+                    f"{called}item {at} of the iterator has the columns {more.schema.names}, not in names or types "
+                    f"those of the first, {begun.schema.names}"
+                )
+            yield from more.to_batches()
+
+    return pyarrow.RecordBatchReader.from_batches(begun.schema, batches())
 
 
 def _from_polars(frame: Any) -> Any:
@@ -100,6 +200,12 @@ def _from_polars(frame: Any) -> Any:
         check_name(name, f"the name {name!r}")
         for part in _polars_parts(dtype):
             check_name(part, f"column {name!r}: the field's name {part!r}")
+        if any(
+            _holds(dtype, wide)
+            for wide in (getattr(polars, n, polars.Object) for n in ("Int128", "UInt128"))
+            if wide is not polars.Object
+        ):
+            raise InvalidArgument(f"column {name!r}: {dtype} of Polars has no Arrow type; cast it to pl.Decimal(38, 0)")
         if _holds(dtype, polars.Object):
             raise InvalidArgument(f"column {name!r}: values of type Object cannot be stored")
         if _holds(dtype, polars.Null):
@@ -133,7 +239,10 @@ def _from_python(data: Any) -> Any:
             raise TypeError(f"a column's name must be a str, not {name!r} ({type_name(name)})")
         check_name(name, f"the name {name!r}")
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-            raise TypeError(f"column {name!r} must be a list or array of values, not {a_type(values)}")
+            raise TypeError(
+                f"column {name!r} must be a list or array of values, not {a_type(values)}; "
+                f"one row is [{{{name!r}: ...}}], a JSON value is kept by store.tree.put(path, value)"
+            )
         columns[name] = exact(values, name)
     try:
         if have("pyarrow"):
@@ -161,9 +270,21 @@ def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
 def to_schema(schema: Any, name: str = "schema") -> Any:
     """``schema`` as an object with ``__arrow_c_schema__``."""
     if isinstance(schema, Mapping) and not hasattr(schema, "__arrow_c_schema__"):
+        columns = {column: type_of(given, f"{name}: column {column!r}") for column, given in schema.items()}
+        if all(isinstance(column, str) and isinstance(given, str) for column, given in columns.items()):
+            return _drumlin.Schema.parse(list(columns.items()))
         pyarrow = need("pyarrow", "a schema as a dict", "pyarrow")
+
+        def arrow(column: str, given: Any) -> Any:
+            return (
+                pyarrow.schema(_drumlin.Schema.parse([(column, given)])).field(0).type
+                if isinstance(given, str)
+                else given
+            )
+
         try:
-            return to_schema(pyarrow.schema(list(schema.items())), name)
+            fields = [(column, arrow(column, given)) for column, given in columns.items()]
+            return to_schema(pyarrow.schema(fields), name)
         except InvalidArgument:
             raise
         except (TypeError, ValueError) as error:
@@ -174,5 +295,42 @@ def to_schema(schema: Any, name: str = "schema") -> Any:
         return schema
     raise TypeError(
         f"{name}: expected a schema (a pyarrow Schema, anything else with __arrow_c_schema__, or a dict of names and "
-        f"pyarrow types), got {a_type(schema)}"
+        f"types), got {a_type(schema)}"
+    )
+
+
+#: Types of Python as Arrow's.
+_TYPES: dict[Any, str] = {
+    bool: "bool",
+    int: "int64",
+    float: "double",
+    str: "string",
+    bytes: "binary",
+    dt.datetime: "timestamp[us]",
+    dt.date: "date32",
+    dt.time: "time64[us]",
+    dt.timedelta: "duration[us]",
+}
+
+
+def type_of(given: Any, called: str) -> Any:
+    """A type as pyarrow's, or as text for the core: of a type of pyarrow, Python, NumPy or Polars, or a name."""
+    if isinstance(given, str) or type(given).__module__.startswith("pyarrow"):
+        return given
+    if isinstance(given, type) and given in _TYPES:
+        return _TYPES[given]
+    if given is decimal.Decimal:
+        raise InvalidArgument(f"{called}: a Decimal needs its digits; write 'decimal(18, 4)'")
+    if given is uuid.UUID:
+        return need("pyarrow", "a column of UUIDs", "pyarrow").uuid()
+    module = type(given).__module__ if not isinstance(given, type) else given.__module__
+    try:
+        if module.startswith("numpy"):
+            return need("pyarrow", "a type of NumPy", "pyarrow").from_numpy_dtype(need("numpy", "", "").dtype(given))
+        if module.startswith("polars"):
+            return need("polars", "", "").Series([], dtype=given).to_arrow().type
+    except Exception as error:
+        raise InvalidArgument(f"{called}: {given!r} has no Arrow type: {error}") from error
+    raise InvalidArgument(
+        f"{called}: {given!r} is no type; expected one such as pyarrow.int64(), int, 'int64' or 'numeric(10, 2)'"
     )

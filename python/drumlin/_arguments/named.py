@@ -1,13 +1,17 @@
 """Calls whose errors name the argument of a wrong type."""
 
 import functools
+import inspect
+import re
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from drumlin._habits import argument
 from drumlin._values.evidence import a_type
 
 _Class = TypeVar("_Class", bound=type)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 #: The start of the note that the binding adds to an exception, with the name of the argument.
 _NOTE = "while processing '"
@@ -75,8 +79,38 @@ def names_arguments(*but: str) -> Callable[[_Class], _Class]:
     return decorate
 
 
+def bound_wrongly(error: TypeError, method: Callable[..., Any]) -> TypeError | None:
+    """The error for a call of ``method`` with arguments that it does not have, in words that lead on; None if the error
+    comes from within it."""
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return None
+    parameters = inspect.signature(method).parameters
+    known = tuple(name for name in parameters if name != "self")
+    if (wrong := argument(error, known)) is not None:
+        return wrong
+    if not re.search(r"argument.* (was|were) given|missing \d+ required", str(error)):
+        return None
+    shown = [f"{name}=..." if one.kind is one.KEYWORD_ONLY else name for name, one in parameters.items()]
+    what = str(error).partition("() ")[2] or str(error)
+    return TypeError(f"{method.__name__}({', '.join(shown[1:])}) {what}")
+
+
+def explained(method: _Method) -> _Method:
+    """Decorates a method that must be quick: only calls with arguments that it does not have are explained."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return method(*arguments, **named)
+        except TypeError as error:
+            if (wrong := bound_wrongly(error, method)) is None:
+                raise
+            raise wrong from None
+
+    return cast(_Method, functools.wraps(method)(call))
+
+
 def _named(method: Callable[..., Any]) -> Callable[..., Any]:
-    checks, tell = _CHECKS, told
+    checks, tell, explain = _CHECKS, told, bound_wrongly
 
     def call(self: Any, *arguments: Any, **named: Any) -> Any:
         for name in named:
@@ -85,7 +119,7 @@ def _named(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *arguments, **named)
         except TypeError as error:
-            if (error_told := tell(error)) is None:
+            if (error_told := tell(error) or explain(error, method)) is None:
                 raise
             raise error_told from None
 

@@ -1,6 +1,10 @@
 """Rows and keys of keyed tables in the core's form: an object with an Arrow stream, or values that take the types of
 the table's columns."""
 
+import dataclasses
+import datetime as dt
+import decimal
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -27,6 +31,8 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
         return _from_dict(data)
     if isinstance(data, list):
         return _from_dicts(data)
+    if dataclasses.is_dataclass(data) or (isinstance(data, tuple) and hasattr(data, "_asdict")):
+        return _from_dicts([data])
     return to_stream(data, fit or Fit(), "rows")
 
 
@@ -44,8 +50,11 @@ def to_keys(keys: Any) -> Any:
     """Keys in the core's form: columns, a list, or a tuple of one array."""
     if isinstance(keys, Mapping):
         return _from_dict(keys)
-    if isinstance(keys, (str, bytes, bytearray)):
-        raise TypeError(f"keys must be a list of keys, not one key; write [{keys!r}]")
+    if isinstance(
+        keys, (str, bytes, bytearray, bool, int, float, decimal.Decimal, uuid.UUID, dt.date, dt.time, dt.timedelta)
+    ):
+        # A list of one.
+        return [keys]
     if isinstance(keys, (list, tuple)):
         return list(keys)
     if _is_series(keys):
@@ -62,11 +71,22 @@ def to_keys(keys: Any) -> Any:
 
 def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
     """A list of dicts as columns; what a row lacks is None."""
-    for row in rows:
-        if not isinstance(row, Mapping):
-            raise TypeError(f"a list of rows must hold dicts, not {a_type(row)}")
+    rows = [row if isinstance(row, Mapping) else _as_dict(row) for row in rows]
     names = dict.fromkeys(name for row in rows for name in row)
     return {_name(name): [row.get(name) for row in rows] for name in names}
+
+
+def _as_dict(row: Any) -> Mapping[str, Any]:
+    """A row that is no dict: of a dataclass, a named tuple, or a model of pydantic or attrs."""
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+    if isinstance(row, tuple) and hasattr(row, "_asdict"):
+        return dict(row._asdict())
+    if callable(dump := getattr(row, "model_dump", None)):
+        return dict(dump())
+    if hasattr(type(row), "__attrs_attrs__"):
+        return {field.name: getattr(row, field.name) for field in type(row).__attrs_attrs__}
+    raise TypeError(f"a list of rows must hold dicts, dataclasses or named tuples, not {a_type(row)}")
 
 
 def _from_dict(data: Mapping[Any, Any]) -> Any:

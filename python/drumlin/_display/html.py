@@ -7,7 +7,6 @@ If this fails, for example for a closed store, the plain text is shown: a cell n
 import datetime as dt
 import html
 import reprlib
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from drumlin._results.diff import Diff
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
 from drumlin._results.result import Result, Results
+from drumlin._values.evidence import visible
 
 #: The maximum size of the HTML in bytes of UTF-8.
 BYTES_MAX = 60_000
@@ -70,8 +70,6 @@ _NOT_RECORDS = frozenset(
     ]
 )
 
-#: Invisible characters that are part of normal text.
-_JOINERS = "\u200c\u200d"
 _CELL = "padding:0.1em 0.6em;border-bottom:1px solid rgba(128,128,128,0.35);text-align:"
 _FAINT = "opacity:0.65"
 _SHORT = reprlib.Repr()
@@ -82,17 +80,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = 10
 def text(value: str, chars: int) -> str:
     """Text, cut and escaped. Characters that would be invisible or reverse the text around them are shown as
     escapes."""
-    cut = value[: chars + 1]
-    shown = "".join(map(_visible, cut[:chars])) + ("…" if len(cut) > chars else "")
-    return html.escape(shown)
-
-
-def _visible(char: str) -> str:
-    if char in _JOINERS:
-        return char
-    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
-        return char.encode("unicode_escape", "surrogatepass").decode("ascii")
-    return char
+    return html.escape(visible(value, chars))
 
 
 def value_text(value: Any, chars: int, name: str = "") -> str:

@@ -170,6 +170,9 @@ class Schema:
     `__arrow_c_schema__` accept it."""
 
     def __new__(cls, schema: Any, /) -> Schema: ...
+    @staticmethod
+    def parse(columns: _List[tuple[str, str]]) -> Schema:
+        """The schema of columns whose types are given as text."""
     @property
     def names(self) -> list[str]:
         """The names of the columns, in order."""
@@ -208,6 +211,14 @@ class Batches:
         """The schema of the batches."""
     def collect(self, columns: list[str] | None = None) -> Batches:
         """The batches with only those of `columns` that exist; without `columns`, with all."""
+    def narrowed(
+        self,
+        columns: list[str] | None = None,
+        filter: str | None = None,
+        first: int | None = None,
+        last: int | None = None,
+    ) -> Batches:
+        """The same with fewer columns, or only the first or the last rows. What is computed already takes no filter."""
     def stream(self) -> Batches:
         """The batches themselves."""
     def __iter__(self) -> Iterator[Batch]: ...
@@ -279,6 +290,16 @@ class Reading:
     def head(self, rows: int, columns: list[str] | None = None) -> Batches | None:
         """At most `rows` of the first rows, in `columns` if given. None if more would have to be read: the last rows
         that a filter keeps are found from the end."""
+    def narrowed(
+        self,
+        columns: list[str] | None = None,
+        filter: str | None = None,
+        first: int | None = None,
+        last: int | None = None,
+    ) -> Reading:
+        """The same with fewer columns or rows: those that a filter keeps, and of these the first or the last."""
+    def dataset(self) -> tuple[Dataset, list[str]]:
+        """What it shows as a data set of one table, and the filter. With a limit, it is none."""
     @property
     def written_whole(self) -> bool:
         """Whether the version has exactly the rows of one write."""

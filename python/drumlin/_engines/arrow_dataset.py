@@ -15,6 +15,7 @@ import pyarrow.dataset as pads  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.fs as fs  # type: ignore[import-untyped, unused-ignore]
 
 from drumlin import _drumlin
+from drumlin._arguments.checks import Params
 from drumlin._arguments.checks import count as count_argument
 from drumlin._arguments.expr import Expr
 from drumlin._engines import arrow_filter
@@ -118,20 +119,20 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         """The rows at these positions."""
         return Scanner(self, columns, filter, None).take(indices)
 
-    def count_rows(self, where: str | Expr | None = None, filter: Any = None, **options: Any) -> int:
+    def count_rows(self, where: Any = None, *, params: Params | None = None, filter: Any = None, **options: Any) -> int:
         """The number of rows: see :meth:`Dataset.count_rows`. ``filter`` is a pyarrow expression, which can also be
         given as ``where``."""
         if isinstance(where, pads.Expression):
             where, filter = None, where if filter is None else where & filter
         if filter is None:
-            return super().count_rows(where)
-        of = self if where is None else self.where(where)
+            return super().count_rows(where, params=params)
+        of = self if where is None else self.where(where, params=params)
         return Scanner(of, None, filter, None).count_rows()
 
     def filter(self, expression: Any) -> "Dataset | pads.Dataset":
         """The same data set, limited further to the rows for which a pyarrow expression is true. If the filter language
         cannot express it exactly, pyarrow applies it to the rows in memory."""
-        if isinstance(expression, (str, Expr)):
+        if not isinstance(expression, pads.Expression):
             return self.where(expression)
         if self._limit is None:
             mine, rest = arrow_filter.split(expression, self._schema_of_all())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from drumlin._arguments.expr import Expr, col
 from drumlin._engines import filters
 from drumlin._engines.filters import NAN, NOT_MINE, NotMine, value
+from drumlin._errors import InvalidArgument
 from drumlin._optional import need
 from drumlin._results.scanned import Scanned
 from drumlin._values.polars import has_polars_type, polars_frame
@@ -29,7 +30,7 @@ def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
     """A LazyFrame that reads a data set, with columns, predicate and number of rows pushed down."""
     need("polars", "to_lazy()", "polars")
     plugins = need("polars.io.plugins", "to_lazy()", "polars")
-    schema = _schema(dataset)
+    schema = polars_schema(dataset)
 
     def read(
         with_columns: list[str] | None, predicate: "pl.Expr | None", n_rows: int | None, batch_size: int | None
@@ -54,7 +55,7 @@ def lazy_frame(dataset: Scanned) -> "pl.LazyFrame":
     return plugins.register_io_source(read, schema=schema, validate_schema=False, is_pure=True)
 
 
-def _schema(dataset: Scanned) -> dict[str, Any]:
+def polars_schema(dataset: Scanned) -> dict[str, Any]:
     """The columns in Polars types. A column whose type Polars lacks is null, and an error if it is read."""
     polars = need("polars", "to_lazy()", "polars")
     types = dict(zip(dataset._exact.schema.names, dataset._exact.schema.types, strict=True))
@@ -62,6 +63,24 @@ def _schema(dataset: Scanned) -> dict[str, Any]:
     known = [name for name in names if has_polars_type(types[name])]
     found = polars_frame(dataset._exact.collect(known, dataset._filters, 0)).schema if known else {}
     return {name: found.get(name, polars.Null()) for name in names}
+
+
+def resolved(predicate: "pl.Expr", schema: dict[str, Any]) -> "pl.Expr | None":
+    """A predicate as Polars understands it for columns of these types, with its literals in types of their own; None if
+    it is none that Polars would give to a source."""
+    polars, plugins = need("polars", "", ""), need("polars.io.plugins", "", "")
+    found: list[pl.Expr | None] = []
+
+    def read(columns: Any, predicate: "pl.Expr | None", rows: Any, size: Any) -> "Iterator[pl.DataFrame]":
+        found.append(predicate)
+        yield polars.DataFrame(schema=schema if columns is None else {name: schema[name] for name in columns})
+
+    source = plugins.register_io_source(read, schema=schema, validate_schema=False, is_pure=True)
+    try:
+        source.filter(predicate).collect()
+    except polars.exceptions.PolarsError as error:
+        raise InvalidArgument(f"the expression {predicate} of Polars: {error}") from error
+    return found[0] if found else None
 
 
 def split(predicate: "pl.Expr", schema: dict[str, Any], *, push: bool = True) -> tuple[list[str], "pl.Expr | None"]:

@@ -23,7 +23,7 @@ _NAMED = re.compile(r"\{([^{}/]+)\}")
 _NUMBER = re.compile(r"[0-9]{1,18}\Z")
 
 
-def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_of: AsOf | None, parameters: Any) -> Any:
+def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_of: AsOf | None, params: Any) -> Any:
     """The relation of a query, whose tables in quotes are read as of one instant."""
     duckdb = need("duckdb", "sql()", "duckdb")
     need("pyarrow", "sql()", "duckdb")
@@ -46,7 +46,7 @@ def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_o
             raise InvalidArgument(f"{other!r} and {name!r} differ only in case, so DuckDB takes them for one table")
         connection.register(name, found)
     try:
-        return connection.sql(text) if parameters is None else connection.sql(text, params=parameters)
+        return connection.sql(text) if params is None else connection.sql(text, params=params)
     except duckdb.Error as error:
         for name, reason in wrong.items():
             if name in str(error):

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from drumlin import _drumlin
-from drumlin._arguments.checks import column_names, count, filter_text
-from drumlin._arguments.expr import Expr
+from drumlin._arguments.checks import FilterLike, Params, column_names, count
 from drumlin._arguments.named import names_arguments
 from drumlin._drumlin import DatasetPlan
+from drumlin._engines.predicates import predicate
 from drumlin._errors import InvalidArgument, SchemaMismatch
+from drumlin._habits import Habits
 from drumlin._optional import have, need
 from drumlin._processes.places import Address, Addressed, address_of
 from drumlin._processes.splits import Splits, splits_of
-from drumlin._results.groups import Groupable
+from drumlin._results.result import Groupable
+from drumlin._results.rows import Rows
 from drumlin._results.scanned import Scanned
 from drumlin._values.polars import polars_frame
 
@@ -31,7 +33,7 @@ Again: TypeAlias = Callable[[Address, bytes, list[str] | None, list[str], int | 
 
 
 @names_arguments()
-class Dataset(Scanned, Groupable, Addressed):
+class Dataset(Rows, Scanned, Groupable, Addressed, Habits):
     """A table, or all tables that match a pattern, as of one instant; made by :meth:`Store.scan <drumlin.Store.scan>`.
     No data is read until rows are requested, and it can be read any number of times.
 
@@ -96,7 +98,7 @@ class Dataset(Scanned, Groupable, Addressed):
         >>> store = drumlin.open("memory://")
         >>> _ = store.write_many({"a": {"n": [1]}, "b": {"n": [1, 2]}}, metadata="first")
         >>> _ = store.append("b", {"n": [3]})
-        >>> ds = store.read("*")
+        >>> ds = store.scan("*")
         >>> ds.versions, ds.metadata, ds.num_rows
         ({'a': 0, 'b': 1}, {'a': 'first', 'b': None}, 4)
         """
@@ -116,7 +118,7 @@ class Dataset(Scanned, Groupable, Addressed):
     def _told(self) -> Iterable[tuple[str, tuple[int, str | None] | None]]:
         return zip(self._core.paths, self._core.versions, strict=True)
 
-    def where(self, where: str | Expr) -> Self:
+    def where(self, where: FilterLike, *, params: Params | None = None) -> Self:
         """The same data set, limited further to the rows for which ``where`` is true.
 
         >>> import drumlin
@@ -125,13 +127,13 @@ class Dataset(Scanned, Groupable, Addressed):
         >>> store.scan("numbers").where("n > 1").where(drumlin.col("n") < 3).to_arrow()["n"].to_pylist()
         [2]
         """
-        text = filter_text(where)
+        text = predicate(where, lambda: self, params)
         if text is None:
             raise InvalidArgument("where is None; expected a filter")
         self._unlimited("where")
         return self._changed(filters=[*self._filters, text])
 
-    def select(self, columns: Iterable[Any]) -> Self:
+    def select(self, columns: Iterable[Any] | str) -> Self:
         """The same data set with only ``columns``, in that order."""
         chosen = column_names(columns) or []
         self._core.check_readable(chosen)
@@ -176,7 +178,7 @@ class Dataset(Scanned, Groupable, Addressed):
 
         return lazy_frame(self)
 
-    def count_rows(self, where: str | Expr | None = None) -> int:
+    def count_rows(self, where: FilterLike | None = None, *, params: Params | None = None) -> int:
         """The number of rows. Without a filter, or where statistics decide it, no rows are read.
 
         >>> import drumlin
@@ -185,7 +187,7 @@ class Dataset(Scanned, Groupable, Addressed):
         >>> store.scan("numbers").count_rows("n > 1")
         2
         """
-        text = filter_text(where)
+        text = predicate(where, lambda: self, params)
         if text is not None:
             self._unlimited("where")
         return self._core.count_rows(self._filters + ([] if text is None else [text]), self._limit)
@@ -247,7 +249,7 @@ class Dataset(Scanned, Groupable, Addressed):
         names = schema.names if self._columns is None else [name for name in self._columns if name in types]
         return names, [types[name] for name in names]
 
-    def _to_group(self, what: str, where: str | Expr | None) -> "Dataset":
+    def _to_group(self, what: str, where: FilterLike | None) -> "Dataset":
         self._unlimited(what)
         # If tables have incompatible columns, others must be selected before they can be scanned at all.
         if self._columns is not None and self._is_readable():

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from drumlin import _drumlin
-from drumlin._arguments.expr import Expr
+from drumlin._arguments.checks import AsOf, FilterLike
 from drumlin._errors import Error
 from drumlin._nouns.dataset import Dataset, made
 from drumlin._optional import have
@@ -14,7 +14,7 @@ from drumlin.tree import PatternLike
 class Place(Protocol):
     """What a handle needs of the place of its table, a store or a transaction."""
 
-    def scan(self, pattern: PatternLike, *, where: str | Expr | None = None) -> Dataset:
+    def scan(self, pattern: PatternLike, *, as_of: AsOf | None = None, where: FilterLike | None = None) -> Dataset:
         """The tables that match a pattern, with the rows for which ``where`` is true."""
 
 

@@ -9,19 +9,19 @@ from drumlin._arguments.applied import ColumnFunction, applied
 from drumlin._arguments.checks import (
     AsOf,
     Compression,
+    FilterLike,
+    Params,
     Progress,
     SchemaMode,
     as_of_argument,
     assignments,
     column_names,
     evolves,
-    filter_text,
     names,
     new_columns,
     note,
     optional_text,
     renamed,
-    rows_filter,
     selection,
     sort_columns,
 )
@@ -29,17 +29,20 @@ from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
 from drumlin._arguments.expr import Expr
 from drumlin._arguments.fit import Fit, order_of, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
-from drumlin._arguments.named import names_arguments, told
+from drumlin._arguments.named import explained, names_arguments, told
+from drumlin._arguments.parameters import Parameters
 from drumlin._arguments.rows import KeysLike, RowsLike, to_keys, to_rows
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
-from drumlin._errors import InvalidArgument
+from drumlin._engines.predicates import predicate
+from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
+from drumlin._habits import Habits
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.scans import Place
 from drumlin._processes.places import Addressed
 from drumlin._results.diff import Diff
-from drumlin._results.groups import Groupable
 from drumlin._results.lookup import Lookup
-from drumlin._results.result import Result
+from drumlin._results.result import Groupable, Result
+from drumlin._values.evidence import a_type
 
 __all__ = ["Table"]
 
@@ -49,7 +52,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Groupable, Addressed, Generic[_V]):
+class Table(Groupable, Addressed, Habits, Generic[_V]):
     """A handle on one table in a store or a transaction, made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. The table need not exist before the handle is used.
 
@@ -94,6 +97,34 @@ class Table(Groupable, Addressed, Generic[_V]):
     def _reduced(self) -> Any:
         return (operator.methodcaller("table", self.path), (self._place,))
 
+    def __len__(self) -> int:
+        return self.read().num_rows
+
+    def __bool__(self) -> bool:
+        # Not whether it has rows, nor whether it exists.
+        return True
+
+    def __contains__(self, key: Any) -> bool:
+        return self.get(key) is not None
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError(
+            f"a table is no sequence: a row by key is table.get({key!r}), columns are table.read(columns=[...]), rows "
+            "by place are table.read(rows=slice(10, 20)), batches are for batch in table.read(): ..."
+        )
+
+    def __setitem__(self, key: Any, row: Any) -> None:
+        raise TypeError("a row is written with table.upsert({'id': 1, ...}), which replaces the one with its key")
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError(f"a row by key is deleted with table.delete_keys([{key!r}])")
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.read().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._core.schema(None).__arrow_c_schema__()
+
     def exists(self) -> bool:
         """Whether a table exists at the path."""
         return self._core.exists()
@@ -102,13 +133,18 @@ class Table(Groupable, Addressed, Generic[_V]):
         self,
         schema: SchemaLike,
         *,
-        sort: Iterable[str] = (),
-        key: Iterable[str] = (),
+        sort: Iterable[str] | str = (),
+        key: Iterable[str] | str = (),
         compression: Compression | None = None,
+        exist_ok: bool = False,
     ) -> _V:
         """Creates an empty table. Rows are ordered by the columns ``sort`` when read. A table with a ``key`` is ordered
         by the key's columns, no two rows have the same key, and rows can be written and looked up by key
         (:meth:`upsert`, :meth:`insert`, :meth:`delete_keys`, :meth:`get_many`).
+
+        ``schema`` maps names to types: those of pyarrow, of Python (``int``, ``str``, ``datetime.date``), or as text in
+        the names of Arrow or SQL (``"int64"``, ``"numeric(10, 2)"``, ``"timestamptz"``). With ``exist_ok``, a table
+        with the same key and order that is there already is left as it is, and its newest version returned.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -119,15 +155,24 @@ class Table(Groupable, Addressed, Generic[_V]):
         >>> store.table("people").stat().key
         ['id']
         """
-        asked = optional_text(compression, "compression")
-        return cast(_V, self._core.create(to_schema(schema), names(sort, "sort"), names(key, "key"), asked))
+        asked, order, key = optional_text(compression, "compression"), names(sort, "sort"), names(key, "key")
+        try:
+            return cast(_V, self._core.create(to_schema(schema), order, key, asked))
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+        stat = self._core.stat()
+        if (stat.key, stat.sort) != (key, key or order):
+            has = f"the key {stat.key}" if stat.key else f"the order {stat.sort}"
+            raise SchemaMismatch(f"{self.path!r} exists with {has}; expected key={key}, sort={order}")
+        return cast(_V, next(reversed(self._core.versions()), None))
 
     def write(
         self,
         data: FrameLike,
         *,
         metadata: Any = None,
-        sort: Iterable[str] | None = None,
+        sort: Iterable[str] | str | None = None,
         compression: Compression | None = None,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -156,7 +201,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         self,
         data: FrameLike,
         *,
-        where: str | Expr | None = None,
+        where: FilterLike | None = None,
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
@@ -165,13 +210,14 @@ class Table(Groupable, Addressed, Generic[_V]):
         """Makes a version in which the rows of ``data`` replace all rows in the range that they cover, or all that
         match ``where``. See :meth:`Store.replace <drumlin.Store.replace>`."""
         new, stream = evolves(schema), to_stream(data, self._fit_to_add(coerce))
-        return cast(_V, self._core.replace(stream, filter_text(where), note(metadata), new, progress))
+        return cast(_V, self._core.replace(stream, self._filter(where), note(metadata), new, progress))
 
     def update(
         self,
         set: Mapping[str, Any],
         *,
-        where: str | Expr | None = None,
+        where: FilterLike | None = None,
+        params: Params | None = None,
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> UpdateReport:
@@ -181,7 +227,8 @@ class Table(Groupable, Addressed, Generic[_V]):
         ``set`` maps columns to values: text in the filter language, computed from the row as it was (a text value needs
         its own quotes, ``"'Ada'"``), an expression made with :func:`drumlin.col`, or any other value. Numbers are
         rounded to the scale of their column; one that the column's type cannot hold is an error. Columns of the key or
-        the sort order cannot be set.
+        the sort order cannot be set. ``params`` are values for the parameters ``?`` of ``set`` and then of ``where``,
+        or a dict for those with a name: see :meth:`Store.read <drumlin.Store.read>`.
 
         >>> import drumlin
         >>> from drumlin import col
@@ -192,12 +239,18 @@ class Table(Groupable, Addressed, Generic[_V]):
         >>> store.read("items").to_arrow().to_pylist()[1]
         {'name': 'b', 'price': 4.0, 'note': None}
         """
-        return self._core.update(assignments(set), filter_text(where), note(metadata), progress)
+        values, text = assignments(set), where
+        if params is not None:
+            given = Parameters(params)
+            values = [(name, given.fill(value)) for name, value in values]
+            text = given.fill(where) if isinstance(where, str) else where
+            given.check_used()
+        return self._core.update(values, self._filter(text), note(metadata), progress)
 
     def merge(
         self,
         source: FrameLike,
-        on: Iterable[str] | None = None,
+        on: Iterable[str] | str | None = None,
         *,
         metadata: Any = None,
         coerce: bool = False,
@@ -223,12 +276,14 @@ class Table(Groupable, Addressed, Generic[_V]):
 
     def delete(
         self,
-        where: str | Expr,
+        where: FilterLike,
         *,
+        params: Params | None = None,
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> DeleteReport:
-        """Makes a version without the rows for which ``where`` is true. If no row matches, no version is made.
+        """Makes a version without the rows for which ``where`` is true. If no row matches, no version is made. For
+        ``params``, see :meth:`Store.read <drumlin.Store.read>`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -236,7 +291,14 @@ class Table(Groupable, Addressed, Generic[_V]):
         >>> store.table("numbers").delete("n <= 2").rows
         2
         """
-        return self._core.delete(rows_filter(where), note(metadata), progress)
+        if where is None:
+            raise InvalidArgument("where is None; to delete all rows, write an empty frame")
+        if isinstance(where, (int, bytes, list, tuple, dict)):
+            raise TypeError(
+                f"where says which rows to delete, such as 'n > 1', not {a_type(where)}; rows by key are deleted with "
+                "table.delete_keys([...])"
+            )
+        return self._core.delete(self._filter(where, params) or "", note(metadata), progress)
 
     def upsert(
         self,
@@ -313,8 +375,9 @@ class Table(Groupable, Addressed, Generic[_V]):
         """
         return self._core.delete_keys(to_keys(keys), note(metadata), progress)
 
+    @explained
     def get(
-        self, key: Any, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None
+        self, key: Any, *, columns: Iterable[Any] | str | None = None, as_of: AsOf | None = None
     ) -> dict[str, Any] | None:
         """The row with the key ``key``, or None. The key is a value if the table's key is one column, otherwise a tuple
         of values or a dict by column name. For ``columns`` and ``as_of``, see :meth:`read`.
@@ -335,7 +398,9 @@ class Table(Groupable, Addressed, Generic[_V]):
         except TypeError as error:
             raise told(error) or error from None
 
-    def get_many(self, keys: KeysLike, *, columns: Iterable[Any] | None = None, as_of: AsOf | None = None) -> Lookup:
+    def get_many(
+        self, keys: KeysLike, *, columns: Iterable[Any] | str | None = None, as_of: AsOf | None = None
+    ) -> Lookup:
         """The rows with the given ``keys`` in a table with a key, in the order of ``keys``.
 
         ``keys`` are a list of keys as for :meth:`get`, an array or series of values, or a frame with the key columns,
@@ -356,8 +421,9 @@ class Table(Groupable, Addressed, Generic[_V]):
         self,
         *,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -365,7 +431,7 @@ class Table(Groupable, Addressed, Generic[_V]):
     ) -> Result:
         """Reads a version, by default the newest. No data is read until rows are requested. See
         :meth:`Store.read <drumlin.Store.read>`."""
-        selected = selection(as_of, columns, where, limit, tail, native, rows)
+        selected = selection(as_of, columns, self._filter(where, params, as_of), limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
 
     def add_columns(
@@ -374,7 +440,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         *,
         on: str | Iterable[str] | None = None,
         using: ColumnFunction | None = None,
-        read: Iterable[str] | None = None,
+        read: Iterable[str] | str | None = None,
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> _V:
@@ -416,7 +482,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         schema, defaults, computed = new_columns(columns)
         return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
 
-    def drop_columns(self, columns: Iterable[str], *, metadata: Any = None) -> _V:
+    def drop_columns(self, columns: Iterable[str] | str, *, metadata: Any = None) -> _V:
         """Makes a version without ``columns``. Older versions keep them, so their bytes stay too. Columns of the key or
         the sort order cannot be dropped.
 
@@ -460,7 +526,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         self,
         *,
         checks: Mapping[str, str | Expr] | None = None,
-        not_null: Iterable[str] = (),
+        not_null: Iterable[str] | str = (),
         defaults: Mapping[str, Any] | None = None,
         metadata: Any = None,
     ) -> _V:
@@ -486,9 +552,9 @@ class Table(Groupable, Addressed, Generic[_V]):
     def drop_constraints(
         self,
         *,
-        checks: Iterable[str] = (),
-        not_null: Iterable[str] = (),
-        defaults: Iterable[str] = (),
+        checks: Iterable[str] | str = (),
+        not_null: Iterable[str] | str = (),
+        defaults: Iterable[str] | str = (),
         metadata: Any = None,
     ) -> _V:
         """Makes a version without some constraints: checks by name, the others by column. Rows that have a default keep
@@ -554,7 +620,7 @@ class Table(Groupable, Addressed, Generic[_V]):
         since: AsOf,
         until: AsOf | None = None,
         *,
-        columns: Iterable[Any] | None = None,
+        columns: Iterable[Any] | str | None = None,
         each_version: bool = False,
     ) -> Diff:
         """The rows in which two versions differ: deleted and inserted rows, with two more columns, ``_change``
@@ -586,7 +652,10 @@ class Table(Groupable, Addressed, Generic[_V]):
         """Drops the table. See :meth:`Store.drop <drumlin.Store.drop>`."""
         return self._core.drop(missing_ok)
 
-    def _to_group(self, what: str, where: str | Expr | None) -> Any:
+    def _filter(self, where: FilterLike | None, params: Params | None = None, as_of: AsOf | None = None) -> str | None:
+        return predicate(where, lambda: self._place.scan(self.path, as_of=as_of), params)
+
+    def _to_group(self, what: str, where: FilterLike | None) -> Any:
         return self._place.scan(self.path, where=where)
 
     def _fit_to_write(self, order: list[str] | None, coerce: bool) -> Fit:

@@ -1,19 +1,20 @@
 """Operations on tables by path, in a store or in a transaction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import (
     AsOf,
     Compression,
+    FilterLike,
+    Params,
     Progress,
     SchemaMode,
     as_of_argument,
     column_names,
     count,
     evolves,
-    filter_text,
     names,
     note,
     optional_text,
@@ -24,17 +25,19 @@ from drumlin._arguments.checks import (
     to_streams,
     version_lists,
 )
-from drumlin._arguments.expr import Expr
 from drumlin._arguments.frames import FrameLike
 from drumlin._arguments.named import names_arguments
 from drumlin._drumlin import CopyReport, DropReport, Version, VersionsReport
+from drumlin._engines.predicates import predicate
 from drumlin._errors import InvalidArgument
+from drumlin._habits import Habits
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._nouns.table import Table
 from drumlin._nouns.tree import Tree
 from drumlin._processes.places import Address, Addressed, address_of, find
 from drumlin._results.result import Result, Results
+from drumlin._results.scanned import ScannedReading
 from drumlin._values.evidence import a_type
 from drumlin.tree import P, PatternLike
 
@@ -48,7 +51,7 @@ _V = TypeVar("_V")
 
 
 @names_arguments()
-class Tables(Addressed, Generic[_V]):
+class Tables(Addressed, Habits, Generic[_V]):
     """What a :class:`drumlin.Store` and a :class:`drumlin.Transaction` have in common: the tree, handles on tables, the
     everyday operations, and those on many tables at once."""
 
@@ -79,6 +82,26 @@ class Tables(Addressed, Generic[_V]):
         """A handle on the table at ``path``. The table need not exist before the handle is used."""
         return Table(self._tables.table(path_argument(path)), self)
 
+    def __getitem__(self, path: str) -> Table[_V]:
+        """The table at ``path``, which must exist: ``store["prices/AAPL"]``. :meth:`table` gives a handle on one that
+        need not."""
+        table = self.table(path)
+        table.stat()
+        return table
+
+    def __setitem__(self, path: str, data: Any) -> None:
+        raise TypeError(f"a table is written with store.write({path!r}, data)")
+
+    def __delitem__(self, path: str) -> None:
+        raise TypeError(f"a table is dropped with store.drop({path!r})")
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self.table(path).exists()
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths of all tables, in order."""
+        return iter(self.tables())
+
     def tables(self, pattern: PatternLike = "**") -> list[str]:
         """The paths of the tables that match ``pattern``, in order."""
         return self._tables.tables(pattern)
@@ -89,7 +112,7 @@ class Tables(Addressed, Generic[_V]):
         data: FrameLike,
         *,
         metadata: Any = None,
-        sort: Iterable[str] | None = None,
+        sort: Iterable[str] | str | None = None,
         compression: Compression | None = None,
         coerce: bool = False,
         progress: Progress | None = None,
@@ -149,7 +172,7 @@ class Tables(Addressed, Generic[_V]):
         path: str,
         data: FrameLike,
         *,
-        where: str | Expr | None = None,
+        where: FilterLike | None = None,
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
@@ -180,23 +203,27 @@ class Tables(Addressed, Generic[_V]):
         path: PatternLike,
         *,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
         native: bool = False,
-    ) -> Result | Dataset:
+    ) -> Result:
         """Reads a version of the table at ``path``, by default the newest. No data is read until rows are
         requested, and later commits do not change the result.
 
-        ``columns`` are the columns to return, in that order. ``where`` keeps the rows for which it is true: text in the
-        filter language, or an expression made with :func:`drumlin.col`. ``limit`` keeps that number of rows from the
-        start, ``tail`` from the end; ``rows=slice(10, 20)`` keeps the eleventh to the twentieth and, without a filter,
-        reads nothing before them. ``native`` returns the Arrow types that are cheapest to decode instead of the table's
-        own: string views, dictionaries, narrower decimals.
+        ``as_of`` is a version number (-1 is the newest version, -2 the one before it), a snapshot's name, or a time: a
+        datetime, a date, or text such as ``"2026-01-31"``. ``columns`` are the columns to return, in that order.
+        ``where`` keeps the rows for which it is true: text in the filter language, an expression made with
+        :func:`drumlin.col`, or one of Polars or pyarrow that has an exact form in that language. ``params`` are values
+        for its parameters: a list for ``?`` and ``$1``, a dict for ``:name`` and ``$name``. ``limit`` keeps that number
+        of rows from the start, ``tail`` from the end; ``rows=slice(10, 20)`` keeps the eleventh to the twentieth and,
+        without a filter, reads nothing before them. ``native`` returns the Arrow types that are cheapest to decode
+        instead of the table's own: string views, dictionaries, narrower decimals.
 
-        A pattern reads all matching tables as one: see :meth:`scan`.
+        A pattern reads all matching tables as one; :meth:`scan` gives them as a data set for engines.
 
         >>> import drumlin
         >>> from drumlin import col
@@ -207,23 +234,28 @@ class Tables(Addressed, Generic[_V]):
         [3, 4]
         >>> store.read("numbers", as_of=0).to_arrow()["n"].to_pylist()
         [1, 2, 3]
+        >>> store.read("numbers", where="n between ? and ?", params=[2, 3]).to_dicts()
+        [{'n': 2}, {'n': 3}]
         """
         if isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path)):
             if tail is not None or rows is not None or native:
                 raise InvalidArgument("tail, rows and native are for one table; a pattern reads many")
-            return self.scan(path, as_of=as_of, columns=columns, where=where, limit=limit)
+            found = self.scan(path, as_of=as_of, columns=columns, where=where, params=params, limit=limit)
+            reading = ScannedReading(found._exact, found._columns, found._filters, found._limit)
+            return Result(reading, found.pattern, selects=True)
         return self.table(path).read(
-            as_of=as_of, columns=columns, where=where, limit=limit, tail=tail, rows=rows, native=native
+            as_of=as_of, columns=columns, where=where, params=params, limit=limit, tail=tail, rows=rows, native=native
         )
 
     def scan(
         self,
         pattern: PatternLike,
         *,
-        path_columns: Iterable[str] | None = None,
+        path_columns: Iterable[str] | str | None = None,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
     ) -> Dataset:
         """A table, or all tables that match ``pattern``, as of one instant, as a data set. It is lazy, and can be read
@@ -246,10 +278,13 @@ class Tables(Addressed, Generic[_V]):
         """
         made_of = [] if path_columns is None else names(path_columns, "path_columns")
         core = self._tables.scan(pattern, as_of_argument(as_of), made_of)
-        filters = [] if where is None else [filter_text(where) or ""]
-        return dataset(core, self._of, column_names(columns), filters, count(limit, "limit"))
+        asked = column_names(columns)
+        whole = lambda: dataset(core, self._of, None, [], None, readable=False)  # noqa: E731
+        text = predicate(where, whole, params)
+        filters = [] if text is None else [text]
+        return dataset(core, self._of, asked, filters, count(limit, "limit"))
 
-    def sql(self, query: str, *, as_of: AsOf | None = None, parameters: Any = None) -> "_duckdb.DuckDBPyRelation":
+    def sql(self, query: str, *, as_of: AsOf | None = None, params: Params | None = None) -> "_duckdb.DuckDBPyRelation":
         """Runs an SQL query with DuckDB. Returns a relation, which runs when rows are requested (``fetchall``,
         ``df``, ``pl``, ``arrow`` ...).
 
@@ -262,17 +297,17 @@ class Tables(Addressed, Generic[_V]):
         >>> _ = store.write_many({"prices/AAPL": {"close": [1.5]}, "prices/MSFT": {"close": [2.5, 3.5]}})
         >>> store.sql("select symbol, avg(close) from 'prices/{symbol}' group by symbol order by 1").fetchall()
         [('AAPL', 1.5), ('MSFT', 3.0)]
-        >>> store.sql("select count(*) from 'prices/MSFT@0' where close > $least", parameters={"least": 3}).fetchall()
+        >>> store.sql("select count(*) from 'prices/MSFT@0' where close > $least", params={"least": 3}).fetchall()
         [(1,)]
         """
         from drumlin._engines.sql import query as run
 
         if not isinstance(query, str):
             raise TypeError(f"query must be a str, not {a_type(query)}")
-        if parameters is not None and not isinstance(parameters, (list, tuple, Mapping)):
-            raise TypeError(f"parameters must be a list or a dict of values, not {a_type(parameters)}")
+        if params is not None and not isinstance(params, (list, tuple, Mapping)):
+            raise TypeError(f"params must be a list or a dict of values, not {a_type(params)}")
         at = self._at_one_instant()
-        return run(at._tables, at._of, query, as_of, parameters)
+        return run(at._tables, at._of, query, as_of, params)
 
     def _at_one_instant(self) -> "Tables[Any]":
         """The same tables as of now, unaffected by later commits. A transaction is that already."""
@@ -284,7 +319,7 @@ class Tables(Addressed, Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
-        sort: Iterable[str] | None = None,
+        sort: Iterable[str] | str | None = None,
         compression: Compression | None = None,
         return_exceptions: Literal[False] = False,
         coerce: bool = False,
@@ -296,7 +331,7 @@ class Tables(Addressed, Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
-        sort: Iterable[str] | None = None,
+        sort: Iterable[str] | str | None = None,
         compression: Compression | None = None,
         return_exceptions: bool,
         coerce: bool = False,
@@ -307,7 +342,7 @@ class Tables(Addressed, Generic[_V]):
         frames: Mapping[str, FrameLike],
         *,
         metadata: Any = None,
-        sort: Iterable[str] | None = None,
+        sort: Iterable[str] | str | None = None,
         compression: Compression | None = None,
         return_exceptions: bool = False,
         coerce: bool = False,
@@ -386,11 +421,11 @@ class Tables(Addressed, Generic[_V]):
     @overload
     def read_many(
         self,
-        paths: Iterable[str],
+        paths: Iterable[str] | str,
         *,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -400,11 +435,11 @@ class Tables(Addressed, Generic[_V]):
     @overload
     def read_many(
         self,
-        paths: Iterable[str],
+        paths: Iterable[str] | str,
         *,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -413,11 +448,11 @@ class Tables(Addressed, Generic[_V]):
     ) -> Results: ...
     def read_many(
         self,
-        paths: Iterable[str],
+        paths: Iterable[str] | str,
         *,
         as_of: AsOf | None = None,
-        columns: Iterable[Any] | None = None,
-        where: str | Expr | None = None,
+        columns: Iterable[Any] | str | None = None,
+        where: FilterLike | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -435,8 +470,9 @@ class Tables(Addressed, Generic[_V]):
         >>> {path: result.to_arrow().num_rows for path, result in store.read_many(["a", "b"]).items()}
         {'a': 1, 'b': 2}
         """
-        selected = selection(as_of, columns, where, limit, tail, native, rows)
         asked = names(paths, "paths")
+        text = predicate(where, lambda: self.scan(asked[0], as_of=as_of))
+        selected = selection(as_of, columns, text, limit, tail, native, rows)
 
         def result(path: str, reading: Any) -> Any:
             if isinstance(reading, Exception):

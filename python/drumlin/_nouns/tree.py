@@ -9,10 +9,11 @@ from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, final
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import Progress, listed, names
+from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.named import function as check_function
-from drumlin._arguments.named import names_arguments, told
 from drumlin._drumlin import Change, Changes, Event, ImportReport, ListEntry, Node, ProjectionView, TriggerFailure
 from drumlin._errors import InvalidArgument
+from drumlin._habits import Habits
 from drumlin._processes.exit import watched
 from drumlin._values.evidence import a_type
 from drumlin.tree import Condition, PatternLike
@@ -31,7 +32,7 @@ _QUICK = ("exists", "get", "has_payload", "node", "put")
 
 @final
 @names_arguments(*_QUICK)
-class Tree:
+class Tree(Habits):
     """The nodes of the tree: names with payloads, each a JSON value or bytes. With :attr:`Store.tree
     <drumlin.Store.tree>`, each call is one commit; with :attr:`Transaction.tree <drumlin.Transaction.tree>`, it is part
     of the transaction.
@@ -50,6 +51,7 @@ class Tree:
     def __init__(self, core: _drumlin.Tree) -> None:
         self._core = core
 
+    @explained
     def put(
         self,
         path: str,
@@ -83,6 +85,11 @@ class Tree:
         try:
             return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while)
         except TypeError as error:
+            if keep_while is not None and not isinstance(keep_while, Mapping):
+                raise TypeError(
+                    "keep_while maps paths to conditions, such as {'users/1': drumlin.tree.exists()}, and is not "
+                    f"{a_type(keep_while)}"
+                ) from None
             raise told(error) or error from None
 
     def create(self, path: str, value: Any) -> Change:
@@ -152,6 +159,18 @@ class Tree:
         [('a/x', 'asked'), ('b/x', 'asked')]
         """
         return self._core.delete_many(pattern)
+
+    def __getitem__(self, path: str) -> Any:
+        raise TypeError(f"the payload of a node is tree.get({path!r}), the node itself tree.node({path!r})")
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        raise TypeError(f"a payload is set with tree.put({path!r}, value)")
+
+    def __delitem__(self, path: str) -> None:
+        raise TypeError(f"a node is deleted with tree.delete({path!r})")
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self.exists(path)
 
     def get(self, path: str, default: Any = None) -> Any:
         """The payload of the node at ``path``, or ``default`` if the node has none or does not exist."""

@@ -1,12 +1,22 @@
-"""The result of a read."""
+"""The result of a read, and groups of its rows, which are read as another."""
 
+import datetime as dt
 import json
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from drumlin import _drumlin
+from drumlin._arguments.checks import FilterLike, Params, column_names, count, names
+from drumlin._arguments.named import names_arguments
+from drumlin._engines.predicates import predicate
 from drumlin._errors import InvalidArgument
+from drumlin._habits import Habits
 from drumlin._optional import have, need
+from drumlin._results.collected import collect, to_pandas
+from drumlin._results.groups import Buckets, asked, buckets, key_names
+from drumlin._results.lines import first_lines
+from drumlin._results.rows import Rows
+from drumlin._results.scanned import PinnedRows, Scanned, ScannedReading
 from drumlin._values.numpy import structured
 from drumlin._values.polars import polars_frame
 
@@ -16,10 +26,129 @@ if TYPE_CHECKING:
     import polars as _pl
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
-__all__ = ["Result"]
+__all__ = ["Groupable", "Groups", "Result", "Results"]
 
 
-class Result:
+@names_arguments()
+class Groups(Habits):
+    """Rows in groups; made by :meth:`Dataset.group_by <drumlin.Dataset.group_by>` and :meth:`Dataset.resample
+    <drumlin.Dataset.resample>`. No data is read until :meth:`agg` is called."""
+
+    __slots__ = ("_dataset", "_every", "_keys")
+
+    def __init__(self, dataset: Scanned, keys: list[str], every: Buckets | None) -> None:
+        self._dataset = dataset
+        self._keys = keys
+        self._every = every
+
+    def agg(self, by_column: Mapping[str, str | list[str]] | None = None, /, **aggregates: Any) -> "Result":
+        """Returns one row for each group: its keys, the label of its bucket, then the columns named here. Each of these
+        is a pair of a column and a function, or ``"count"`` for the number of rows. In place of a column, it can be a
+        calculation on columns (text, or made with :func:`drumlin.col`): exact if it has only integers and decimals,
+        otherwise in doubles. Rows are ordered by keys and buckets, nulls first. Without keys and buckets, there is one
+        row. ``by_column`` maps columns to a function, whose result keeps the name of the column, or to a list of
+        functions: ``{"px": ["min", "max"]}`` makes ``px_min`` and ``px_max``.
+
+        ============================================ =====================================================
+        ``count``, ``count_distinct``                the number of values, or of different ones; never null
+        ``sum``                                      int64, uint64 or decimal128; an error on overflow. A double
+                                                     if the column has floats
+        ``mean``, ``std``, ``var``                   doubles; the last two are of a sample
+        ``median``, ``("x", "quantile", 0.9)``       doubles, interpolated between the two nearest values
+        ``("x", "weighted_mean", "weight")``         a double; null if the weights add up to zero
+        ``min``, ``max``                             NaN is greater than all numbers; dictionary columns are
+                                                     compared by value
+        ``first``, ``last``                          in the order of the rows
+        ``any``, ``all``                             of booleans
+        ============================================ =====================================================
+
+        Nulls are ignored; an aggregate of no values is null. Sums are exact and rounded once, so the result is the same
+        bit for bit with any number of threads, and before and after a checkpoint. All threads compute. Memory is used
+        for the groups; if they take more than half of ``memory_bytes``, the rows are read again for each part of the
+        groups that fits.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", {"sym": ["A", "B", "A"], "px": [10.0, 20.0, 12.0], "size": [1, 1, 3]})
+        >>> groups = store.scan("trades").group_by("sym")
+        >>> groups.agg(n="count", px=("px", "mean"), vwap=("px", "weighted_mean", "size")).to_arrow().to_pylist()
+        [{'sym': 'A', 'n': 2, 'px': 11.0, 'vwap': 11.5}, {'sym': 'B', 'n': 1, 'px': 20.0, 'vwap': 20.0}]
+        >>> store.scan("trades").group_by().agg(value=("px * size", "sum")).to_arrow().to_pylist()
+        [{'value': 66.0}]
+        """
+        dataset = self._dataset
+        wanted = asked(by_column, aggregates)
+        batches = dataset._exact.aggregate(self._keys, self._every, wanted, dataset._filters)
+        return Result(batches, dataset._core.pattern, selects=True)
+
+    def __repr__(self) -> str:
+        every = "" if self._every is None else f", every={self._every[:2]!r}"
+        return f"Groups({self._dataset._core.pattern!r}, by {self._keys!r}{every})"
+
+
+@names_arguments()
+class Groupable:
+    """An object whose rows can be grouped."""
+
+    __slots__ = ()
+
+    def _to_group(self, what: str, where: FilterLike | None) -> Scanned:
+        """The rows for which ``where`` is true, for the operation ``what``."""
+        raise NotImplementedError
+
+    def group_by(self, *keys: str, every: tuple[str, str] | None = None, where: FilterLike | None = None) -> Groups:
+        """Groups the rows for which ``where`` is true (default: all) by equal values in the columns ``keys``. Nulls are
+        equal to each other, NaN to NaN, and -0.0 to 0.0. With ``every``, a pair of a time column and a length such as
+        ``"5m"`` (see :meth:`resample`), each bucket of time is a separate group, and its start is a column with the
+        name of the time column. See :meth:`Groups.agg <drumlin.Groups.agg>`.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write_many({"prices/AAPL": {"px": [1.0, 2.0]}, "prices/MSFT": {"px": [3.0]}})
+        >>> prices = store.scan("prices/*", path_columns=["symbol"])
+        >>> prices.group_by("symbol").agg(n="count", mean=("px", "mean")).to_arrow().to_pylist()
+        [{'symbol': 'AAPL', 'n': 2, 'mean': 1.5}, {'symbol': 'MSFT', 'n': 1, 'mean': 3.0}]
+        """
+        if every is not None and (not isinstance(every, tuple) or len(every) != 2):
+            raise TypeError(f"every must be a pair of a column and a length, such as ('ts', '5m'), not {every!r}")
+        made = None if every is None else buckets(*every)
+        return Groups(self._to_group("group_by", where), key_names(keys), made)
+
+    def resample(
+        self,
+        every: str,
+        *,
+        on: str,
+        by: Iterable[str] | str = (),
+        origin: dt.date | None = None,
+        closed: str = "left",
+        label: str = "left",
+        where: FilterLike | None = None,
+    ) -> Groups:
+        """Groups the rows for which ``where`` is true (default: all) into buckets of time, by the time or date column
+        ``on``, and by the columns ``by``. ``every`` is a number and a unit: ``ns``, ``us``, ``ms``, ``s``, ``m``,
+        ``h``; or of the calendar: ``d``, ``w`` (from Monday), ``mo``, ``q`` and ``y``, in the time zone of the column,
+        where a day may have 23 or 25 hours. Buckets without rows are not in the result.
+
+        A bucket begins at ``origin``; the default is the start of 1970, which for days and longer units is in the
+        column's time zone. If the column has a time zone, ``origin`` must have one too. Hours and shorter units are
+        counted through clock changes. ``closed`` says which end of a bucket, ``"left"`` or ``"right"``, belongs to it,
+        ``label`` which end is its label.
+
+        >>> import datetime, drumlin
+        >>> store = drumlin.open("memory://")
+        >>> at = [datetime.datetime(2026, 1, 2, 9, minute) for minute in (0, 2, 7)]
+        >>> _ = store.write("trades", {"ts": at, "px": [10.0, 12.0, 11.0]})
+        >>> bars = store.scan("trades").resample("5m", on="ts").agg(open=("px", "first"), close=("px", "last"))
+        >>> [(bar["ts"].minute, bar["open"], bar["close"]) for bar in bars.to_arrow().to_pylist()]
+        [(0, 10.0, 12.0), (5, 11.0, 11.0)]
+        """
+        made = buckets(on, every, origin, closed, label)
+        return Groups(self._to_group("resample", where), names(by, "by"), made)
+
+
+@names_arguments()
+class Result(Rows, Groupable, Habits):
     """Columns and rows of one version of a table. No data is read until rows are requested.
 
     A result can be read any number of times, and always shows the same version. It is an Arrow stream
@@ -32,15 +161,20 @@ class Result:
     >>> result = store.read("numbers", where="n > 1")
     >>> result
     Result('numbers', n: int64, s: string)
-    >>> result.to_arrow().to_pydict()
-    {'n': [2, 3], 's': ['b', 'c']}
+      n  s
+      2  b
+      3  c
+    >>> len(result), result.tail(1).to_dicts()
+    (2, [{'n': 3, 's': 'c'}])
+    >>> result.where("s <> 'c'").to_arrow().to_pydict()
+    {'n': [2], 's': ['b']}
     """
 
     __slots__ = ("_path", "_reading", "_selects")
 
     def __init__(
         self,
-        reading: _drumlin.Reading | _drumlin.Batches,
+        reading: _drumlin.Reading | _drumlin.Batches | ScannedReading,
         path: str,
         *,
         selects: bool,
@@ -97,6 +231,50 @@ class Result:
         """
         reading = self._reading
         return reading.num_rows if isinstance(reading, _drumlin.Batches) else reading.count_rows()
+
+    def head(self, rows: int = 5) -> "Result":
+        """The same result, limited to its first ``rows`` rows. No more is read than they need."""
+        return self._narrowed(first=count(rows, "rows") or 0)
+
+    def tail(self, rows: int = 5) -> "Result":
+        """The same result, limited to its last ``rows`` rows. No more is read than they need; of a result with a
+        ``limit`` or ``rows``, its rows are counted first, as for :attr:`num_rows`."""
+        return self._narrowed(last=count(rows, "rows") or 0)
+
+    def where(self, where: FilterLike, *, params: Params | None = None) -> "Result":
+        """The same result, limited further to the rows for which ``where`` is true.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
+        >>> store.read("numbers").where("n > 1").where(drumlin.col("n") < 3).to_dicts()
+        [{'n': 2}]
+        """
+        text = predicate(where, lambda: self._to_group("where", None), params)
+        if text is None:
+            raise InvalidArgument("where is None; expected a filter")
+        return self._narrowed(filter=text)
+
+    def select(self, columns: Iterable[Any] | str) -> "Result":
+        """The same result with only ``columns``, in that order."""
+        chosen = column_names(columns) or []
+        known = self.schema.names
+        for name in chosen:
+            if name not in known:
+                raise InvalidArgument(f"{self._path!r}: column {name!r} does not exist; the columns are {known}")
+        return self._narrowed(columns=chosen)
+
+    def _narrowed(self, **changes: Any) -> "Result":
+        selects = self._selects or set(changes) != {"columns"}
+        return Result(self._reading.narrowed(**changes), self._path, selects=selects)
+
+    def _to_group(self, what: str, where: FilterLike | None) -> Scanned:
+        reading = self._reading
+        if isinstance(reading, _drumlin.Batches):
+            raise InvalidArgument(f"{what}: these rows are computed already; write them to a table to group them again")
+        core, filters = reading.dataset()
+        text = predicate(where, lambda: PinnedRows(core, filters))
+        return PinnedRows(core, filters if text is None else [*filters, text])
 
     def to_arrow(self) -> "_pa.Table":
         """All rows as a pyarrow Table, decoded by all threads."""
@@ -189,7 +367,7 @@ class Result:
     def __repr__(self) -> str:
         schema = self._reading.schema
         columns = ", ".join(f"{name}: {type_}" for name, type_ in zip(schema.names, schema.types, strict=True))
-        return f"Result({self._path!r}, {columns})"
+        return "\n".join([f"Result({self._path!r}, {columns})", *first_lines(self._reading, self._known_rows)])
 
     def __copy__(self) -> "Result":
         return self
@@ -255,64 +433,3 @@ class Results(dict[str, Any]):
         """All rows as Polars DataFrames, by path. Exceptions stay as they are."""
         need("polars", "to_polars()", "polars")
         return self._made(lambda results: list(map(polars_frame, collect(results))))
-
-
-#: For each result: the columns to read (None: its own), and whether they may be returned as arrays.
-_Asked: TypeAlias = tuple[list[str] | None, bool]
-
-
-def collect(
-    results: list[Result], asked: list[_Asked] | None = None, make: Callable[[int, Any], Any] | None = None
-) -> list[Any]:
-    """All rows of the results, decoded at once: as batches, or as what ``make`` returns for a result's position and its
-    arrays, called while others are being decoded."""
-    asked = [(None, False)] * len(results) if asked is None else asked
-    places, readings = [], []
-    collected: list[Any] = []
-    for at, (result, (columns, arrays)) in enumerate(zip(results, asked, strict=True)):
-        if isinstance(result._reading, _drumlin.Reading):
-            places.append(at)
-            readings.append((result._reading, columns, arrays))
-            collected.append(None)
-        else:
-            collected.append(result._reading.collect(columns))
-
-    def made(at: int, groups: Any) -> Any:
-        return None if make is None else make(places[at], groups)
-
-    for at, rows in zip(places, _drumlin.collect_many(readings, made), strict=True):
-        collected[at] = rows
-    return collected
-
-
-def to_pandas(results: list[Result], options: dict[str, Any]) -> "list[_pd.DataFrame]":
-    """The frames of the results: numeric ones directly from the store, others through pyarrow."""
-    pyarrow = need("pyarrow", "to_pandas()", "pandas")
-    need("pandas", "to_pandas()", "pandas")
-    from drumlin import _pandas
-
-    plans: list[_pandas.Plain | None] = []
-    asked: list[_Asked] = []
-    for result in results:
-        schema = result.schema
-        plan = None if options else _pandas.plain(schema)
-        plans.append(plan)
-        if plan is not None:
-            asked.append((None, True))
-            continue
-        names = schema.names
-        missing = [name for name in _pandas.index_columns(schema.metadata) if name not in names]
-        asked.append(([*names, *missing] if missing else None, False))
-
-    def frame_of_arrays(at: int, groups: Any) -> "_pd.DataFrame":
-        plan = plans[at]
-        assert plan is not None
-        return _pandas.from_numpy(groups, plan, whole=results[at]._is_whole(plan.range))
-
-    def frame_of_batches(result: Result, batches: _drumlin.Batches) -> "_pd.DataFrame":
-        table = pyarrow.table(batches)
-        whole = result._is_whole(_pandas.range_index(table.schema.metadata or {}))
-        return _pandas.from_arrow(table, whole=whole, options=options)
-
-    made = zip(results, collect(results, asked, frame_of_arrays), strict=True)
-    return [frame_of_batches(result, rows) if isinstance(rows, _drumlin.Batches) else rows for result, rows in made]

@@ -1,5 +1,6 @@
 """Values as messages show them."""
 
+import unicodedata
 from typing import Any
 
 #: Libraries whose types are shown with the library's name, not with that of the module that defines them.
@@ -30,3 +31,22 @@ def a_type(value: Any) -> str:
     """The type of a value with its article: ``a str``, ``an int``; ``None`` for None."""
     name = type_name(value)
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
+
+
+#: Invisible characters that are part of normal text.
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str, chars: int) -> str:
+    """Text, cut to a number of characters. Those that would be invisible, or reverse the text around them, are shown as
+    escapes."""
+    cut = text[: chars + 1]
+    return "".join(map(_visible, cut[:chars])) + ("…" if len(cut) > chars else "")
+
+
+def _visible(char: str) -> str:
+    if char in _JOINERS:
+        return char
+    if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return char

@@ -11,14 +11,29 @@ from drumlin.aio._handles import Handle, Iterated, awaits, each
 __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 
 
-@awaits(drumlin.Result)
-class Result(Iterated):
-    """See :class:`drumlin.Result`. ``async for`` iterates over its batches."""
+class _Rows(Iterated):
+    @functools.wraps(drumlin.Result.to_batches)
+    def to_batches(self) -> AsyncIterator[Any]:
+
+        async def items() -> Any:
+            made = await self._get()
+            return await run(made.to_batches)
+
+        return each(items)
 
 
-@awaits(drumlin.Groups, agg=Result)
+def _result(make: Callable[[], Awaitable[Any]]) -> Handle:
+    return Result(make)
+
+
+@awaits(drumlin.Groups, agg=_result)
 class Groups(Handle):
     """See :class:`drumlin.Groups`."""
+
+
+@awaits(drumlin.Result, where=_result, select=_result, head=_result, tail=_result, group_by=Groups, resample=Groups)
+class Result(_Rows):
+    """See :class:`drumlin.Result`. ``async for`` iterates over its batches."""
 
 
 def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
@@ -26,7 +41,7 @@ def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
 
 
 @awaits(drumlin.Dataset, where=_dataset, select=_dataset, limit=_dataset, group_by=Groups, resample=Groups)
-class Dataset(Iterated):
+class Dataset(_Rows):
     """See :class:`drumlin.Dataset`. ``async for`` iterates over its batches."""
 
 

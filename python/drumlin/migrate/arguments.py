@@ -43,7 +43,7 @@ def names(values: Iterable[str], name: str) -> list[str]:
 
 def as_of_argument(as_of: AsOf | None) -> AsOf | None:
     """Checks the type of ``as_of``, and makes a number an int. The store checks the rest when it reads."""
-    if as_of is None or isinstance(as_of, (str, dt.datetime)):
+    if as_of is None or isinstance(as_of, (str, dt.date)):
         return as_of
     if isinstance(as_of, bool) or not hasattr(as_of, "__index__"):
         raise TypeError(f"as_of must be a version's number, a snapshot's name or a datetime, not {a_type(as_of)}")

@@ -53,8 +53,8 @@ pub struct Cat {
     /// Only the last N rows
     #[arg(long, value_name = "ROWS", conflicts_with = "head")]
     tail: Option<u64>,
-    /// A version number, a snapshot, or a time; snapshot:NAME for a snapshot that looks like one of the others
-    #[arg(long, value_name = "WHICH")]
+    /// A version number (-1 is the newest), a snapshot, or a time; snapshot:NAME for a snapshot that looks like a number
+    #[arg(long, value_name = "WHICH", allow_negative_numbers = true)]
     as_of: Option<String>,
     /// How rows are printed
     #[arg(long, short, value_enum, default_value_t = Form::Table)]
@@ -73,7 +73,7 @@ impl Cat {
     pub fn run(self, out: &mut Output) -> Outcome {
         let filter = self.filter.as_deref().map(Filter::parse).transpose()?;
         let store = self.place.read()?;
-        let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
+        let as_of = as_of::resolve(self.as_of.as_deref());
         let cut = self.format == Form::Table && self.head.is_none() && self.tail.is_none();
         let scan = ScanOptions {
             columns: self.columns,

@@ -28,7 +28,7 @@ pub struct Copy {
     /// Where to; for a pattern, with as many wildcards
     to: String,
     /// Only tables, and of each one version: a number, a time or a snapshot's name
-    #[arg(long, value_name = "VERSION|TIME|SNAPSHOT")]
+    #[arg(long, value_name = "VERSION|TIME|SNAPSHOT", allow_negative_numbers = true)]
     as_of: Option<String>,
     /// Give tables that are there a version with the rows of the others, and replace payloads, instead of refusing
     #[arg(long)]
@@ -115,12 +115,8 @@ impl Copy {
     /// Copies.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
-        let report = store.copy(
-            &self.from,
-            &self.to,
-            &as_of::resolve(&store, self.as_of.as_deref())?,
-            existing(self.replace),
-        )?;
+        let report =
+            store.copy(&self.from, &self.to, &as_of::resolve(self.as_of.as_deref()), existing(self.replace))?;
         store.close()?;
         told(out, &report, "copied")
     }

@@ -53,8 +53,8 @@ pub struct Export {
     /// Only rows for which this is true, as in SQL
     #[arg(long = "where", short = 'w', value_name = "FILTER")]
     filter: Option<String>,
-    /// A version number, a snapshot, or a time; snapshot:NAME for a snapshot that looks like one of the others
-    #[arg(long, value_name = "WHICH")]
+    /// A version number (-1 is the newest), a snapshot, or a time; snapshot:NAME for a snapshot that looks like a number
+    #[arg(long, value_name = "WHICH", allow_negative_numbers = true)]
     as_of: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Export {
         });
         let filter = self.filter.as_deref().map(Filter::parse).transpose()?;
         let store = self.place.read()?;
-        let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
+        let as_of = as_of::resolve(self.as_of.as_deref());
         let cancel = interrupt::listen();
         let total = if filter.is_none() { rows_of(&store, &self.table, &as_of) } else { 0 };
         let scan = ScanOptions { columns: self.columns, filter, cancel: cancel.clone(), ..ScanOptions::default() };
@@ -116,6 +116,7 @@ fn rows_of(store: &Store, table: &str, as_of: &AsOf) -> u64 {
     let version = match as_of {
         AsOf::Newest => versions.last(),
         AsOf::Version(version) => versions.iter().find(|info| info.version == *version),
+        AsOf::Back(back) => usize::try_from(*back).ok().and_then(|back| versions.iter().rev().nth(back)),
         AsOf::Time(time) => versions.iter().rev().find(|info| info.time <= *time),
         AsOf::Snapshot(name) => versions.iter().find(|info| info.snapshots.contains(name)),
     };

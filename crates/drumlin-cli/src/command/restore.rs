@@ -22,7 +22,7 @@ pub struct Restore {
     /// Which tables
     pattern: String,
     /// What they become: a version's number, a time or a snapshot's name
-    #[arg(value_name = "VERSION|TIME|SNAPSHOT")]
+    #[arg(value_name = "VERSION|TIME|SNAPSHOT", allow_negative_numbers = true)]
     as_of: String,
 }
 
@@ -30,7 +30,7 @@ impl Restore {
     /// Restores.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.write()?;
-        let restored = store.restore(self.pattern.as_str(), &as_of::resolve(&store, Some(&self.as_of))?)?;
+        let restored = store.restore(self.pattern.as_str(), &as_of::resolve(Some(&self.as_of)))?;
         store.close()?;
         for path in &restored {
             writeln!(out, "{path}")?;

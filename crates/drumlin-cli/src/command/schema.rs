@@ -22,8 +22,8 @@ pub struct Schema {
     place: Place,
     /// The table
     table: String,
-    /// A version number, a snapshot, or a time
-    #[arg(long, value_name = "WHICH")]
+    /// A version number (-1 is the newest), a snapshot, or a time; snapshot:NAME for a snapshot that looks like a number
+    #[arg(long, value_name = "WHICH", allow_negative_numbers = true)]
     as_of: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -34,7 +34,7 @@ impl Schema {
     /// Prints one line per column.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
-        let as_of = as_of::resolve(&store, self.as_of.as_deref())?;
+        let as_of = as_of::resolve(self.as_of.as_deref());
         let schema = store.table(&self.table).schema(&as_of)?;
         // A snapshot may hold a table that is no longer at its path.
         let stat = store.table(&self.table).stat().unwrap_or_default();

@@ -128,8 +128,8 @@ fn what_is_in_the_way_of_a_store_is_named() {
         (&["ls", ""], &["empty"]),
         (&["import", "", "x.csv"], &["empty"]),
         (&["ls", "s/log"], &["s/log", "no store"]),
-        (&["cat", "s", "b", "--as-of", "yesterday"], &["'yesterday'", "3", "snapshot list", "2026-01-31T16:00:00Z"]),
-        (&["cat", "s", "b", "--as-of", "99999999999999999999"], &["'99999999999999999999'", "version number"]),
+        (&["cat", "s", "b", "--as-of", "yesterday"], &["'yesterday'", "snapshot", "2026-01-31T16:00:00Z"]),
+        (&["cat", "s", "b", "--as-of", "99999999999999999999"], &["'99999999999999999999'", "snapshot"]),
     ] {
         desk.fails(1, args, words);
     }

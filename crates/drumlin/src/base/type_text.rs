@@ -1,5 +1,5 @@
 //! Reads Arrow types from text: as pyarrow prints them (*type_name.rs*), by the names that its functions have, and as Arrow's Rust library
-//! prints them.
+//! prints them; and SQL's names of types.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use super::text::clip;
 /// How deep types may be nested.
 const DEPTH_MAX: usize = 64;
 
-/// The type that `text` names: `int64`, `double`, `string`, `timestamp[us, tz=UTC]`, `decimal128(12, 2)`, `list<string>`. Case counts, spaces do
-/// not.
+/// The type that `text` names: `int64`, `double`, `string`, `timestamp[us, tz=UTC]`, `decimal128(12, 2)`, `list<string>`; or as SQL names
+/// it: `bigint`, `text`, `numeric(12, 2)`, `timestamptz`, `double[]`. Case counts in the former only, spaces in neither. A name that both
+/// have is Arrow's: `int8` has 8 bits.
 ///
 /// # Errors
 /// `InvalidArgument` if it names none.
@@ -21,12 +22,62 @@ pub fn parse_type(text: &str) -> Result<DataType> {
     let read = reader.data_type(0).filter(|_| reader.rest.is_empty());
     // Arrow's own reader descends as deep as the text says.
     let by_arrow = || (text.matches('(').count() <= DEPTH_MAX).then(|| text.trim().parse().ok())?;
-    read.or_else(by_arrow).ok_or_else(|| {
+    read.or_else(by_arrow).or_else(|| by_sql(text, 0)).ok_or_else(|| {
         Error::invalid(format!(
             "'{}' is not a type; expected one such as int64, double, string, date32, timestamp[us], \
-             decimal128(12, 2), list<string>",
+             decimal128(12, 2), list<string>, or SQL's: bigint, text, numeric(12, 2), timestamp",
             clip(text, 100)
         ))
+    })
+}
+
+/// The type that SQL calls so; sizes of texts are ignored.
+fn by_sql(text: &str, depth: usize) -> Option<DataType> {
+    use DataType::*;
+    let lower = text.trim().to_ascii_lowercase();
+    if let Some(inner) = lower.strip_suffix("[]").filter(|_| depth < DEPTH_MAX) {
+        return Some(List(Arc::new(Field::new("item", by_sql(inner, depth + 1)?, true))));
+    }
+    let (name, sizes) = match lower.split_once('(') {
+        Some((name, sizes)) => (name, Some(sizes.strip_suffix(')')?)),
+        None => (lower.as_str(), None),
+    };
+    let sizes: Vec<u8> = match sizes {
+        Some(sizes) => sizes.split(',').map(|size| size.trim().parse().ok()).collect::<Option<_>>()?,
+        None => Vec::new(),
+    };
+    let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
+    let micros = |zone: Option<&str>| Timestamp(TimeUnit::Microsecond, zone.map(Arc::from));
+    Some(match (words.as_str(), &sizes[..]) {
+        ("text" | "varchar" | "char" | "character" | "character varying" | "nvarchar" | "bpchar" | "string", [] | [_]) => Utf8,
+        ("numeric" | "decimal" | "dec", []) => Decimal128(18, 3),
+        ("numeric" | "decimal" | "dec", [digits @ 1..=38]) => Decimal128(*digits, 0),
+        ("numeric" | "decimal" | "dec", [digits @ 1..=38, scale]) if scale <= digits => Decimal128(*digits, *scale as i8),
+        (_, [_, ..]) => return None,
+        ("bool" | "boolean" | "logical", _) => Boolean,
+        ("tinyint", _) => Int8,
+        ("smallint" | "int2", _) => Int16,
+        ("int" | "integer" | "int4", _) => Int32,
+        ("bigint" | "long", _) => Int64,
+        ("hugeint", _) => Decimal128(38, 0),
+        ("utinyint", _) => UInt8,
+        ("usmallint", _) => UInt16,
+        ("uinteger", _) => UInt32,
+        ("ubigint", _) => UInt64,
+        ("real" | "float" | "float4", _) => Float32,
+        ("double" | "double precision" | "float8", _) => Float64,
+        ("json", _) => Utf8,
+        ("blob" | "bytea" | "varbinary" | "binary" | "bytes", _) => Binary,
+        ("uuid", _) => FixedSizeBinary(16),
+        ("date", _) => Date32,
+        ("time" | "time without time zone", _) => Time64(TimeUnit::Microsecond),
+        ("timestamp" | "datetime" | "timestamp without time zone", _) => micros(None),
+        ("timestamptz" | "timestamp with time zone", _) => micros(Some("UTC")),
+        ("timestamp_s", _) => Timestamp(TimeUnit::Second, None),
+        ("timestamp_ms", _) => Timestamp(TimeUnit::Millisecond, None),
+        ("timestamp_ns", _) => Timestamp(TimeUnit::Nanosecond, None),
+        ("interval", _) => Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
     })
 }
 
@@ -334,6 +385,20 @@ mod tests {
             ("Utf8", "string"),
             ("Decimal128(12,2)", "decimal128(12, 2)"),
             ("Date32", "date32[day]"),
+            // Of SQL.
+            ("BIGINT", "int64"),
+            ("int", "int32"),
+            ("int8", "int8"),
+            ("text", "string"),
+            ("varchar ( 20 )", "string"),
+            ("double  precision", "double"),
+            ("Numeric(10,2)", "decimal128(10, 2)"),
+            ("decimal", "decimal128(18, 3)"),
+            ("timestamp", "timestamp[us]"),
+            ("TIMESTAMP WITH TIME ZONE", "timestamp[us, tz=UTC]"),
+            ("date", "date32[day]"),
+            ("uuid", "fixed_size_binary[16]"),
+            ("bigint[][]", "list<list<int64>>"),
         ] {
             assert_eq!(TypeName(&parse_type(text).unwrap()).to_string(), name, "{text}");
         }
@@ -344,11 +409,15 @@ mod tests {
         let deep = format!("{}int8{}", "list<".repeat(100_000), ">".repeat(100_000));
         for text in [
             "",
-            "int",
             "int7",
+            "int(4)",
+            "numeric(39, 2)",
+            "numeric(5, 6)",
+            "numeric(5",
+            "varchar(a)",
+            "[]",
             "int64 ",
             "int64x",
-            "timestamp",
             "timestamp[us",
             "timestamp[days]",
             "time32[us]",

@@ -27,6 +27,7 @@ mod verdict;
 
 pub use column::narrow_integers;
 pub use ranges::ValueRange;
+pub use text::moment::time_of;
 pub use text::names::{find as find_column, meant as column_meant};
 pub use text::number::{float_key, key_float};
 use text::{names, parse, syntax};

@@ -115,7 +115,9 @@ fn check_names(text: &str) -> Result<()> {
     let bad = |why: String| Err(Error::invalid(format!("path '{}': {why}", text.escape_debug())));
     for name in text.split('/') {
         if name.is_empty() {
-            return bad("it has an empty name; expected names joined by single slashes".into());
+            let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty()).collect();
+            let meant = if names.is_empty() { String::new() } else { format!(", such as '{}'", names.join("/")) };
+            return bad(format!("it has an empty name; expected names joined by single slashes{meant}"));
         }
         if name == "." || name == ".." {
             return bad(format!("'{name}' is not allowed as a name"));

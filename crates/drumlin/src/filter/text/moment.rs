@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use crate::base::Timestamp;
+
 /// The form of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MomentForm {
@@ -63,6 +65,13 @@ impl Moment {
         let value = i128::from(seconds) * 10i128.pow(scale) + fraction;
         rest.is_empty().then_some(Moment { form: MomentForm::Time, value, scale: scale as i32, zoned: false })
     }
+}
+
+/// A date or a time in the form of [`Moment::timestamp`], cut to the microsecond; in UTC if it has no zone.
+pub fn time_of(text: &str) -> Option<Timestamp> {
+    let moment = Moment::timestamp(text)?;
+    let scale = 10i128.pow(moment.scale.unsigned_abs());
+    i64::try_from((moment.value * 1_000_000).div_euclid(scale)).ok().map(Timestamp)
 }
 
 /// Takes `least` to `most` digits off the front.

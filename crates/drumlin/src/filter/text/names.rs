@@ -3,7 +3,7 @@
 
 use arrow::datatypes::{Fields, Schema};
 
-use crate::base::Error;
+use crate::base::{Error, nearest};
 
 /// Words that are not read as a bare column name.
 const RESERVED: [&str; 18] = [
@@ -35,7 +35,9 @@ pub fn meant<'a>(name: &'a str, schema: &Schema) -> &'a str {
 pub fn find(schema: &Schema, name: &str) -> crate::base::Result<usize> {
     schema.index_of(meant(name, schema)).map_err(|_| {
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        Error::invalid(format!("column '{name}' does not exist; the columns are '{}'", names.join("', '")))
+        let near = nearest(name, names.iter().copied());
+        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        Error::invalid(format!("column '{name}' does not exist{hint}; the columns are '{}'", names.join("', '")))
     })
 }
 
@@ -69,30 +71,11 @@ pub fn clip(text: &str) -> String {
 
 /// The error for a name that is not among `fields`; `within` names their parent.
 pub fn unknown(name: &str, within: &str, fields: &Fields) -> Error {
-    let close = fields
-        .iter()
-        .map(|field| (distance(&name.to_lowercase(), &field.name().to_lowercase()), field))
-        .filter(|(distance, field)| *distance <= 1 + field.name().chars().count() / 4)
-        .min_by_key(|(distance, _)| *distance);
-    let hint = close.map(|(_, field)| format!("; did you mean {}?", written(field.name()))).unwrap_or_default();
+    let close = nearest(name, fields.iter().map(|field| field.name().as_str()));
+    let hint = close.map(|close| format!("; did you mean {}?", written(close))).unwrap_or_default();
     let mut listed = fields.iter().take(LISTED_MAX).map(|field| written(field.name())).collect::<Vec<_>>().join(", ");
     if fields.len() > LISTED_MAX {
         listed += &format!(" and {} more", fields.len() - LISTED_MAX);
     }
     Error::invalid(format!("{within} has no column {}{hint} (columns: {listed})", clip(&written(name))))
-}
-
-/// The edit distance between two names.
-fn distance(a: &str, b: &str) -> usize {
-    let b = b.chars().collect::<Vec<_>>();
-    let mut row = (0..=b.len()).collect::<Vec<_>>();
-    for (i, x) in a.chars().take(SHOWN_CHARS_MAX).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -114,9 +114,16 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::Period => operators += 1,
             other => {
+                let hint = match other {
+                    Token::Ampersand | Token::Overlap => "; and is written `and`",
+                    Token::Pipe | Token::StringConcat => "; or is written `or`",
+                    Token::ExclamationMark | Token::Tilde => "; not is written `not`",
+                    Token::Placeholder(_) => "; a parameter needs its value (params)",
+                    _ => "",
+                };
                 let other = clip(&other.to_string());
                 return Err(Error::invalid(format!(
-                    "`{other}` is not part of the filter language{}",
+                    "`{other}` is not part of the filter language{hint}{}",
                     found.span.start
                 )));
             }

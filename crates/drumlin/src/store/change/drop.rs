@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::versions::Missing;
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::store::read::resolve::near_table;
 use crate::store::upkeep::reclaim::UNFINISHED;
 use crate::store::{Place, ReclaimOptions, ReclaimReport, Store};
 
@@ -156,7 +157,9 @@ fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<
     }
     if !absent.is_empty() && missing == Missing::Refuse {
         let named: Vec<String> = absent.iter().map(|pattern| format!("'{pattern}'")).collect();
-        return Err(Error::not_found(format!("no table at {}; nothing was dropped", named.join(", "))));
+        let near = absent.iter().find_map(|pattern| near_table(state, &Path::new(pattern).ok()?));
+        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        return Err(Error::not_found(format!("no table at {}; nothing was dropped{hint}", named.join(", "))));
     }
     let mut report = DropReport { missing: absent, ..DropReport::default() };
     for (path, id) in &tables {

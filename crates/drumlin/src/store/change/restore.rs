@@ -1,15 +1,12 @@
 //! Old versions in new places: restores, copies and moves, each one commit that writes no data.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::base::{Error, Result, TableId, Task, Version};
-use crate::catalog::{
-    CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, Snapshot, State, restored_in,
-};
+use crate::catalog::{CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, State, restored_in};
 use crate::store::commit::in_groups::MemoryScope;
 use crate::store::nouns::transaction::OpenTransaction;
-use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, table_at};
+use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, snapshot_of, table_at};
 use crate::store::{Place, Store};
 use crate::table::{Since, TableState, refuse_matching};
 
@@ -66,6 +63,7 @@ impl Which {
     /// The tables with the version that `as_of` sees of each; those that were made after its time are left out.
     fn copies(&self, state: &State, as_of: &AsOf) -> Result<Vec<CopyOf>> {
         let mut copies = Vec::new();
+        let as_of = &*as_of.settled(state);
         if let AsOf::Snapshot(name) = as_of {
             for (from, (table, version)) in state.held_where(snapshot_of(state, name)?, |path| self.names(path)) {
                 let copy = |to| CopyOf { table, version: Some(version), from: from.clone(), to };
@@ -265,15 +263,12 @@ fn waiting(state: &State, mut tables: BTreeSet<TableId>) -> BTreeSet<TableId> {
     tables
 }
 
-fn snapshot_of<'a>(state: &'a State, name: &str) -> Result<&'a Arc<Snapshot>> {
-    state.snapshots.get(name).ok_or_else(|| Error::not_found(format!("snapshot '{name}' does not exist")))
-}
-
 /// The version that `as_of` sees at `path`; `None` for the newest, with all versions.
 fn version_of(state: &State, path: &Path, as_of: &AsOf) -> Result<Option<Version>> {
     if *as_of == AsOf::Newest {
         return Ok(None);
     }
+    let as_of = &*as_of.settled(state);
     let (table, read_point) = resolve(state, path, as_of)?;
     if let AsOf::Time(time) = as_of {
         let between = match read_point.since {
@@ -294,6 +289,7 @@ fn version_of(state: &State, path: &Path, as_of: &AsOf) -> Result<Option<Version
 /// The tables that a restore gives older versions, each copied to where it is.
 fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf>> {
     let mut found = Vec::new();
+    let as_of = &*as_of.settled(state);
     let copy = |path: &Path, table, version| CopyOf { table, version, from: path.clone(), to: path.clone() };
     if let AsOf::Snapshot(name) = as_of {
         let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));

@@ -331,10 +331,11 @@ impl Table {
 
     fn reads_version(&self, state: &State, path: &Path, as_of: &AsOf) -> Vec<Read> {
         let mut reads = vec![Read::Binding(path.clone())];
-        match (as_of, state.table_id_at(path)) {
-            (AsOf::Snapshot(name), _) => reads.push(Read::Snapshot(name.clone())),
-            (AsOf::Version(_) | AsOf::Time(_), Some(table)) => reads.push(Read::Versions(table)),
-            _ => {}
+        if let AsOf::Snapshot(name) = as_of {
+            reads.push(Read::Snapshot(name.clone()));
+        }
+        if !matches!(&*as_of.settled(state), AsOf::Newest | AsOf::Snapshot(_)) {
+            reads.extend(state.table_id_at(path).map(Read::Versions));
         }
         reads
     }

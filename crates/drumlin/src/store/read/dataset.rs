@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use super::resolve::is_younger;
+use super::resolve::{is_younger, snapshot_of};
 use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
@@ -52,6 +52,7 @@ pub struct Dataset {
     inner: Arc<DatasetParts>,
 }
 
+#[derive(Clone)]
 struct DatasetParts {
     place: Place,
     pattern: String,
@@ -71,16 +72,7 @@ struct DatasetParts {
 impl DatasetParts {
     /// The same of `tables`, handed out as `shown`.
     fn with(&self, tables: Arc<Vec<Member>>, shown: SchemaRef) -> Self {
-        Self {
-            place: self.place.clone(),
-            pattern: self.pattern.clone(),
-            path_columns: self.path_columns.clone(),
-            tables,
-            schema: self.schema.clone(),
-            apart: self.apart.clone(),
-            shown,
-            table_changes: self.table_changes,
-        }
+        Self { tables, shown, ..self.clone() }
     }
 }
 
@@ -178,6 +170,14 @@ impl Dataset {
             return Err(Error::not_found(format!("no table matches '{pattern}'")));
         }
         Self::of(place, pattern.to_string(), options.path_columns.clone(), tables)
+    }
+
+    /// The data set of one table, of which `view` shows something; `table_changes` as for [`Table::read_again`].
+    pub(in crate::store) fn of_view(table: &Table, view: &View, table_changes: u64) -> Result<Self> {
+        let member = Member { handle: table.clone(), view: view.clone(), names: Vec::new() };
+        let mut inner = Self::of(table.place.clone(), table.path().to_owned(), Vec::new(), vec![member])?.inner;
+        Arc::make_mut(&mut inner).table_changes = table_changes;
+        Ok(Self { inner })
     }
 
     fn of(place: Place, pattern: String, path_columns: Vec<String>, mut tables: Vec<Member>) -> Result<Self> {
@@ -527,7 +527,7 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
     if let Some(path) = pattern.literal() {
         return Ok(vec![Path::new(path)?]);
     }
-    let AsOf::Snapshot(name) = as_of else {
+    let AsOf::Snapshot(name) = &*as_of.settled(state) else {
         return Ok(state.ids_matching(pattern).map(|(path, _)| path.clone()).collect());
     };
     if !pattern.is_of_path() {
@@ -536,14 +536,13 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
              conditions on names"
         )));
     }
-    let snapshot = state.snapshots.get(name);
-    let snapshot = snapshot.ok_or_else(|| Error::not_found(format!("snapshot '{name}' does not exist")))?;
-    let held = state.held_where(snapshot, |path| pattern.matches_path(path.as_str()));
+    let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));
     Ok(held.into_iter().map(|(path, _)| path).collect())
 }
 
 /// What is seen of a table that a pattern matches; `None` of one that was made after the time that is asked for.
 fn see(table: &Table, state: &State, pin: &Arc<Pin>, as_of: &AsOf) -> Result<Option<View>> {
+    let as_of = &*as_of.settled(state);
     if *as_of != AsOf::Newest
         && state.table_at(&Path::new(table.path())?)?.is_some_and(|found| is_younger(&found, as_of))
     {

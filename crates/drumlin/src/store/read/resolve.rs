@@ -1,9 +1,11 @@
 //! Which table a path names, and what of it is read: in a state, without I/O.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, Result, Timestamp, Version};
-use crate::catalog::{Path, State};
+use crate::base::{Error, ErrorKind, Result, Timestamp, Version, nearest};
+use crate::catalog::{Path, Pattern, Snapshot, State};
+use crate::filter::time_of;
 use crate::table::{ReadPoint, TableState};
 
 /// Which state of a table to read.
@@ -14,20 +16,76 @@ pub enum AsOf {
     Newest,
     /// A version by number.
     Version(Version),
+    /// A version by how many are newer, of those that are listed. 0 is the newest version, without the rows that were written
+    /// by key since.
+    Back(u64),
     /// What was the newest at a time: a version and, of a keyed table, the rows written since by the commits up to that
     /// time. It is the same whenever it is read, as long as the versions before and after that time are kept; `NotFound` if
     /// the one before is not. A time that has not come yet shows the newest.
     Time(Timestamp),
-    /// The version that a snapshot holds.
+    /// The version that a snapshot holds. If no snapshot has that name, and it is a date or a time by ISO 8601, what was the
+    /// newest then: a date is its first instant, and what has no offset is in UTC.
     Snapshot(String),
+}
+
+/// What begins a text that is the name of a snapshot, whatever it looks like.
+const SNAPSHOT: &str = "snapshot:";
+
+impl AsOf {
+    /// What a text stands for: a number is a version, counted from the newest if it is below 0 (`-1` is the newest); anything
+    /// else is a snapshot or a time. A snapshot whose name looks like a number is written `snapshot:3`.
+    ///
+    /// ```
+    /// use drumlin::{AsOf, Version};
+    ///
+    /// assert_eq!(AsOf::parse("3"), AsOf::Version(Version(3)));
+    /// assert_eq!(AsOf::parse("-1"), AsOf::Back(0));
+    /// assert_eq!(AsOf::parse("snapshot:3"), AsOf::Snapshot("3".to_owned()));
+    /// ```
+    pub fn parse(text: &str) -> AsOf {
+        match (text.parse::<u64>(), text.parse::<i64>()) {
+            (Ok(version), _) if !text.starts_with('+') => AsOf::Version(Version(version)),
+            (_, Ok(back)) if back < 0 => AsOf::Back(back.unsigned_abs() - 1),
+            _ => AsOf::Snapshot(text.strip_prefix(SNAPSHOT).unwrap_or(text).to_owned()),
+        }
+    }
+
+    /// The same, where a text that names no snapshot in `state` but is a time has become that.
+    pub(in crate::store) fn settled(&self, state: &State) -> Cow<'_, AsOf> {
+        match self {
+            AsOf::Snapshot(name) if !state.snapshots.contains_key(name) => {
+                time_of(name).map_or(Cow::Borrowed(self), |time| Cow::Owned(AsOf::Time(time)))
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
 }
 
 /// The table at `path`, or `NotFound` with a hint.
 pub(in crate::store) fn table_at(state: &State, path: &Path) -> Result<Arc<TableState>> {
     state.table_at(path)?.ok_or_else(|| {
-        let node = if state.tree.get(path.as_str()).is_some() { "; there is a node, but it has no table" } else { "" };
-        Error::not_found(format!("no table at '{path}'{node}"))
+        let hint = match (state.tree.get(path.as_str()), near_table(state, path)) {
+            (Some(_), _) => "; there is a node, but it has no table".to_owned(),
+            (None, Some(near)) => format!("; did you mean '{near}'?"),
+            (None, None) => String::new(),
+        };
+        Error::not_found(format!("no table at '{path}'{hint}"))
     })
+}
+
+/// How many tables are compared with a path at which there is none.
+const COMPARED_MAX: usize = 500;
+
+/// A table whose path is like one that has none: beside it, or else among the first of all.
+pub(in crate::store) fn near_table(state: &State, path: &Path) -> Option<Path> {
+    let among = |pattern: &Pattern, part: fn(&Path) -> &str| {
+        let tables: Vec<&Path> = state.ids_matching(pattern).take(COMPARED_MAX).map(|(path, _)| path).collect();
+        let near = nearest(part(path), tables.iter().map(|path| part(path)))?;
+        tables.into_iter().find(|path| part(path) == near).cloned()
+    };
+    let all = Pattern::new("**").ok()?;
+    let beside = path.parent().map(|parent| among(&Pattern::below(&parent), Path::name));
+    beside.flatten().or_else(|| among(&all, Path::as_str))
 }
 
 /// Whether a table was made after the time that is asked for: then it is not part of what was there.
@@ -49,15 +107,9 @@ pub(in crate::store) fn of_table(path: &Path, error: Error) -> Error {
 /// The table that `path` names in `state`, and the version that `as_of` sees of it; for a time, without the rows written by
 /// key since that version.
 pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<TableState>, ReadPoint)> {
+    let as_of = &*as_of.settled(state);
     if let AsOf::Snapshot(name) = as_of {
-        let missing = || {
-            // A day, maybe with a time: 2024-01-02 03:04, 20240102.
-            let day: String = name.chars().take(10).filter(|c| *c != '-' && *c != '/').collect();
-            let is_day = day.len() >= 8 && day.bytes().take(8).all(|c| c.is_ascii_digit());
-            let hint = if is_day { "; give a time as a datetime, not as a string" } else { "" };
-            Error::not_found(format!("snapshot '{name}' does not exist{hint}"))
-        };
-        let snapshot = state.snapshots.get(name).ok_or_else(missing)?;
+        let snapshot = snapshot_of(state, name)?;
         let absent = || Error::not_found(format!("snapshot '{name}' has no table at '{path}'"));
         let (id, version) = state.held_at(snapshot, path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' has table {id}, which does not exist"));
@@ -67,6 +119,15 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);
     let read_point = match as_of {
         AsOf::Version(version) if listed(version) => numbered(state, *version),
+        AsOf::Back(back) => {
+            let versions = || table.versions.iter().rev();
+            let found = usize::try_from(*back).ok().and_then(|back| versions().nth(back));
+            let missing = || {
+                let (asked, n) = (u128::from(*back) + 1, table.versions.len());
+                Error::not_found(format!("'{path}' has no version -{asked}; it has {n} versions, the newest is -1"))
+            };
+            numbered(state, found.ok_or_else(missing)?.version)
+        }
         AsOf::Version(version) => {
             let newest = table.newest().map_or(Version(0), |newest| newest.version);
             let (n, path) = (table.versions.len(), path.as_str());
@@ -80,6 +141,17 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
         AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),
     };
     Ok((table.clone(), read_point))
+}
+
+/// The snapshot of that name; `NotFound` if there is none, since it is no time either.
+pub(in crate::store) fn snapshot_of<'a>(state: &'a State, name: &str) -> Result<&'a Arc<Snapshot>> {
+    state.snapshots.get(name).ok_or_else(|| {
+        let near = nearest(name, state.snapshots.keys().map(String::as_str));
+        let hint = near.map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
+        Error::not_found(format!(
+            "snapshot '{name}' does not exist{hint} (a time looks like 2026-01-31 or 2026-01-31T16:00:00Z)"
+        ))
+    })
 }
 
 /// What the newest version sees, and the rows written since.

@@ -82,6 +82,7 @@ impl Store {
     pub(in crate::store) fn view_of(&self, state: &State, pin: &Arc<Pin>, path: &str, as_of: &AsOf) -> Result<View> {
         let path = Path::new(path)?;
         let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        let as_of = &*as_of.settled(state);
         match as_of {
             // Else no commit is later.
             AsOf::Time(time) if *time < state.time => {

@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod erasing;
 pub mod layout;
 pub mod metrics;
+pub mod named;
 pub mod pages;
 pub mod purge;
 pub mod upkeep;

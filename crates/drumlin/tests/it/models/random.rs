@@ -269,10 +269,12 @@ pub fn compare(store: &Store, model: &Model) -> Result<(), String> {
         let versions = store.table(path).versions().map_err(text)?;
         let numbers = versions.iter().map(|version| version.version.0).collect::<Vec<u64>>();
         same(&numbers, &table.versions.keys().copied().collect(), &format!("versions of {path}"))?;
-        for (version, (number, expected)) in versions.iter().zip(&table.versions) {
+        for (at, (version, (number, expected))) in versions.iter().zip(&table.versions).enumerate() {
             let what = format!("{path} version {number}");
             same(&version.rows, &(expected.len() as u64), &what)?;
-            same(&read(store, path, AsOf::Version(Version(*number))).map_err(text)?, expected, &what)?;
+            for as_of in [AsOf::Version(Version(*number)), AsOf::Back((versions.len() - 1 - at) as u64)] {
+                same(&read(store, path, as_of).map_err(text)?, expected, &what)?;
+            }
         }
         if !model.erased {
             turnovers(&versions, table)?;

@@ -160,7 +160,8 @@ impl Noted {
         for _ in 0..3.min(self.at.len()) {
             let (time, shown) = &self.at[rng.usize(..self.at.len())];
             for (path, expected) in shown {
-                match read(store, path, AsOf::Time(*time)) {
+                let as_of = if rng.bool() { AsOf::Time(*time) } else { AsOf::Snapshot(written(*time)) };
+                match read(store, path, as_of) {
                     Ok(found) if found == *expected => {}
                     Err(e) if self.deleted && e.kind() == ErrorKind::NotFound => {}
                     other => return Err(format!("{path} at {}: {other:?}, expected {expected:?}", time.0)),
@@ -169,6 +170,12 @@ impl Noted {
         }
         Ok(())
     }
+}
+
+/// A time as people write it, which no snapshot is called.
+fn written(time: Timestamp) -> String {
+    let datetime = arrow::temporal_conversions::timestamp_us_to_datetime(time.0).unwrap();
+    datetime.format("%Y-%m-%d %H:%M:%S%.6f").to_string()
 }
 
 /// The nodes as reported by a feed.

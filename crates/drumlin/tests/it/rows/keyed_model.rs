@@ -315,11 +315,13 @@ pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> 
     let versions = store.table(PATH).versions().map_err(text)?;
     let numbers: Vec<u64> = versions.iter().map(|version| version.version.0).collect();
     same(numbers, model.versions.keys().copied().collect(), "versions by key")?;
-    for (info, (number, content)) in versions.iter().zip(&model.versions) {
+    for (at, (info, (number, content))) in versions.iter().zip(&model.versions).enumerate() {
         let what = format!("version {number} by key");
-        same(read(store, PATH, AsOf::Version(Version(*number))).map_err(text)?, listed(content), &what)?;
         same(info.rows, content.len() as u64, &format!("{what}: count"))?;
-        same(look_up(AsOf::Version(Version(*number)))?, answers(content), &format!("{what}: look-up"))?;
+        for as_of in [AsOf::Version(Version(*number)), AsOf::Back((versions.len() - 1 - at) as u64)] {
+            same(read(store, PATH, as_of.clone()).map_err(text)?, listed(content), &what)?;
+            same(look_up(as_of)?, answers(content), &format!("{what}: look-up"))?;
+        }
     }
     for (name, content) in &model.snapshots {
         same(read(store, PATH, AsOf::Snapshot(name.clone())).map_err(text)?, listed(content), name)?;

@@ -1,0 +1,474 @@
+"""Names that people know from elsewhere, and what they are called here.
+
+Nothing is in the API twice: a name that is not here is looked up in a table, and the error has the line to type.
+"""
+
+import difflib
+import functools
+import re
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Habits", "argument", "missing"]
+
+#: By class, and for the arguments of all: code, and below it the names by which people know it. Messages show it as it
+#: stands.
+_TABLE = """
+[drumlin]
+drumlin.open(address)
+    connect Connection Database DB open_store Arctic lakehouse
+drumlin.open(address).read(path)
+    read read_table read_parquet load table scan
+drumlin.open(address).write(path, data)
+    write write_table save write_deltalake write_dataset
+drumlin.open(address).sql(query)
+    sql query execute
+drumlin.open(address), which makes a store if there is none; drumlin.open('memory://') keeps it in memory
+    create create_store init memory
+drumlin.col(name), which compares with plain values: col('n') > 1
+    lit literal field F when
+drumlin.salvage(store, new)
+    repair recover fix
+drumlin.Error, with all others beside it: drumlin.NotFound ...
+    exceptions errors
+[Store]
+store.tables()
+    list_symbols list ls keys list_tables table_names show_tables symbols list_libraries libraries get_tables
+    paths
+store.stat()
+    describe info stats size summary
+path in store, or store.table(path).exists()
+    has_symbol exists has has_table table_exists contains is_table
+store.table(path).versions(), or store.history(pattern) for many tables
+    versions list_versions log
+store.table(path).schema() or .stat()
+    get_info get_description get_schema schema
+store.read(path).metadata
+    read_metadata metadata
+store.table(path).set_metadata(value)
+    write_metadata
+store.snapshots()
+    list_snapshots show_snapshots
+store.drop_snapshot(name)
+    delete_snapshot remove_snapshot
+store.read(path).head(5)
+    head
+store.read(path).tail(5)
+    tail
+store.read_many(paths)
+    read_batch batch_read read_batch_and_join read_tables mget multi_get
+store.write_many({path: data, ...})
+    write_batch batch_write write_tables
+store.append_many({path: data, ...})
+    append_batch batch_append
+store.drop(paths), with any number of paths and patterns
+    delete delete_batch remove drop_table delete_table rm unlink drop_many drop_tables delete_symbol
+store.table(path).delete(where)
+    delete_data_in_range delete_rows delete_where
+store.delete_versions({path: [version]})
+    delete_version
+store.set_retention(pattern, keep_last=1), then store.checkpoint(); or store.delete_versions({path: [0, 1]})
+    prune_previous_versions prune expire_snapshots cleanup_old_versions
+store.checkpoint(), which rewrites what is worth it, and store.reclaim(), which frees space
+    compact optimize defragment_symbol_data compact_files vacuum gc flush compact_range
+store.commit(ticket, tokens): see store.ticket()
+    sort_and_finalize_staged_data finalize_staged_data
+store.tree.put(path, value) for a JSON value, or store.write(path, data) for rows
+    write_pickle pickle
+store.replace(path, data) for a range, store.table(path).update({column: value}, where=...) or .upsert(rows)
+    update
+store.table(path).upsert(rows), for a table with a key; store.tree.put(path, value) for a value
+    upsert insert put set insert_many merge insert_into
+store.table(path).get(key), for a table with a key; store.tree.get(path) for a value
+    get get_many lookup
+store.table(path).create(schema, key=[...])
+    create create_table create_symbol make
+store.table(path)
+    get_table open_table library get_library collection symbol load_table
+store.sql(query)
+    query execute select
+store.read(path, where='close > 1')
+    filter where find
+store.read(path).to_pandas(), .to_polars() or .to_arrow()
+    to_pandas to_polars to_arrow df pl load collect
+store.read(path)
+    read_table read_pandas read_parquet scan_table
+store.write(path, data)
+    write_table save store save_table to_table write_dataframe overwrite
+store.write(path, "rows.csv"), which takes the path of a file; in a shell: drumlin import STORE FILE --table PATH
+    import_csv read_csv from_csv load_csv import_json import_file import_feather
+store.write(path, "rows.parquet"), which takes the path of a file
+    from_parquet write_parquet load_parquet import_
+store.read(path).to_parquet(file) or .to_csv(file)
+    to_parquet to_csv export export_parquet
+with store.transaction() as tx: ...
+    begin begin_transaction start_transaction write_transaction tx txn batch atomic
+for commit in store.changes(): ...; or store.tree.on(...) for a function
+    watch follow subscribe listen changefeed on_change tail_log events stream
+store.undrop(path)
+    undelete recover undo
+store.restore(path, as_of), or store.read(path, as_of=...) to look only
+    rollback time_travel checkout restore_version
+store.move(old, new)
+    rename mv rename_table
+store.copy(old, new), which writes no data
+    clone branch cp fork copy_table
+store.copy_to(other)
+    backup export_to sync_to replicate
+store.snapshot(name, pattern)
+    tag create_snapshot create_tag take_snapshot
+drumlin.open(address)
+    open reopen connect
+nothing: each call is durable when it returns (sync='commit')
+    sync persist
+len(store.read(path))
+    count num_rows count_rows
+store.table(path).schema().names
+    columns
+store.uri
+    get_uri path url address root
+store.verify()
+    check fsck validate
+store.table(path).diff(since, until)
+    delta diff changes_between
+store.table(path).add_columns({name: type})
+    add_columns alter add_column alter_table
+store.scan(pattern).group_by(...)
+    group_by groupby
+store.scan(pattern).to_lazy()
+    lazy to_lazy lazyframe scan_parquet
+store.scan(pattern), which is a pyarrow dataset
+    dataset to_dataset to_pyarrow_dataset
+[Table]
+len(table.read(where=...)), or table.stat().rows
+    count num_rows count_rows size nrows
+table.schema().names and .types
+    columns column_names dtypes fields names
+table.stat() and table.schema()
+    info describe get_description details summary stats
+table.upsert(rows)
+    put set save add upsert_many insert_many put_many bulk_upsert replace_one
+table.get(key), or table.get_many(keys)
+    lookup find find_one multi_get mget batch_get get_all
+table.delete_keys(keys), or table.delete(where)
+    remove delete_many delete_key pop delete_row delete_one
+table.read().head(5)
+    head
+table.read().tail(5)
+    tail
+table.read(columns=[...], where=...), then .to_pandas(), .to_polars(), .to_arrow() or .to_dicts()
+    to_pandas to_polars to_arrow df pl to_df collect to_dicts to_pylist to_table load scan select where filter
+    first limit rows all fetchall query to_batches to_parquet to_csv
+store.checkpoint(), which rewrites what is worth it in all tables, and store.reclaim()
+    optimize compact compact_files vacuum cleanup_old_versions defragment
+table.versions(), or store.history(path)
+    history list_versions log list_history
+table.read().version
+    version latest_version current_version
+table.read(as_of=version)
+    checkout time_travel as_of at load_version load_as_version
+store.restore(path, as_of)
+    restore rollback restore_to
+store.tree.on(...) for a function, for commit in store.changes(): ..., or table.diff(since)
+    on watch follow subscribe changes listen cdf load_cdf
+table.read().metadata
+    metadata get_metadata
+table.add_columns({name: type})
+    add_column with_column with_columns alter add_field alter_columns
+table.drop_columns([name])
+    drop_column remove_column remove_columns
+table.rename_columns({old: new})
+    rename_column
+table.widen({name: type})
+    cast change_type alter_type
+table.add_constraints(checks={name: predicate})
+    add_check add_constraint check
+store.scan(path), which is a pyarrow dataset and has .to_lazy()
+    to_lazy lazy to_dataset dataset to_pyarrow_dataset lazyframe
+table.group_by(...)
+    groupby
+table.delete('true')
+    truncate clear delete_all
+table.upsert(rows), or table.merge(data, on=[...])
+    insert_or_update update_or_insert merge_insert
+table.stat().key and .sort
+    key primary_key keys sort_order sort rows_count
+store.move(old, new)
+    rename move
+store.copy(old, new)
+    copy clone
+store.delete_versions({path: [version]})
+    delete_version delete_versions
+a key or a sort order: table.create(schema, key=[...]); its statistics and filters are made by themselves
+    create_index create_scalar_index add_index
+for batch in table.read(): ...
+    iterrows iter_rows itertuples iter_batches
+store.set_retention(path, keep_last=...)
+    set_retention retention
+store.snapshot(name, path)
+    snapshot tag
+a table for each part, store.write(f'{path}/{part}', rows), read by store.scan(f'{path}/*', path_columns=[name])
+    partition_by partitions
+table.path
+    name
+table.drop()
+    drop_table
+[Result]
+result.to_pandas()
+    df fetchdf pandas toPandas data frame
+result.to_polars()
+    pl polars collect
+result.to_arrow()
+    arrow to_table fetch_arrow_table to_pyarrow table read_all
+result.to_dicts()
+    to_pylist to_dict rows fetchall to_list tolist all as_py to_records iter_rows iterrows itertuples records
+result.head(1).to_dicts(), or table.get(key) for a row by key
+    first one fetchone one_or_none scalar item get
+len(result)
+    count count_rows shape size height nrows
+result.schema.names and .types
+    columns column_names names dtypes types width
+result.where('close > 1')
+    filter query loc
+result.head(n), or store.read(path, rows=slice(10, 20))
+    limit take iloc slice fetchmany
+result.tail(n)
+    last
+result.group_by('sym').agg(n='count')
+    groupby
+result.group_by().agg(mean=('price', 'mean'))
+    agg aggregate mean sum min max
+result.to_parquet(file)
+    write_parquet save_parquet
+result.to_csv(file)
+    write_csv
+store.scan(pattern), a data set: it has .to_lazy(), .explain(), .splits(), .versions, and is a pyarrow dataset
+    to_lazy lazy to_dataset dataset explain splits paths versions path_columns scanner to_pyarrow_dataset
+result.to_pandas(), whose frame has it
+    plot hist describe values index iat at corr rolling merge join pivot set_index reset_index sort_values apply
+    tz_localize pct_change cumsum
+result.to_polars(), whose frame has it
+    with_columns with_column sort unique explode
+result.to_polars().sort(...), or store.sql('select ... order by ...')
+    order_by sort_by
+print(result), which shows the first rows
+    show display print
+store.read(path, as_of=...)
+    as_of
+for batch in result: ..., or result.to_batches()
+    iter_batches batches
+[Dataset]
+dataset.to_pandas()
+    df fetchdf toPandas
+dataset.to_polars()
+    pl polars
+dataset.to_lazy()
+    lazy lazyframe scan
+dataset.to_arrow()
+    collect arrow read read_all fetchall
+dataset.count_rows()
+    count
+dataset.schema.names
+    columns column_names dtypes
+dataset.group_by('sym').agg(n='count')
+    groupby agg
+dataset.to_lazy().with_columns(...)
+    with_columns
+dataset.paths
+    tables
+dataset.to_parquet(file)
+    write_parquet
+dataset.to_csv(file)
+    write_csv
+dataset.to_lazy().sort(...), or store.sql('select ... order by ...')
+    order_by sort
+[Groups]
+groups.agg({'price': 'mean'})
+    mean sum min max first last median std var any all quantile
+groups.agg(n='count')
+    count size len
+groups.agg(open=('px', 'first'), high=('px', 'max'), low=('px', 'min'), close=('px', 'last'))
+    ohlc
+groups.agg(...)
+    aggregate
+groups.agg(...), then a frame: .to_pandas()
+    apply transform filter
+[Tree]
+tree.put(path, value)
+    set write insert upsert put_value add
+store.transact(lambda tx: tx.tree.put(path, f(tx.tree.get(path))))
+    modify compute transform
+tree.delete(path)
+    remove rm drop pop unlink
+tree.list(pattern), or tree.get_many(pattern) for values
+    ls keys children get_children items list_nodes get_prefix range
+tree.exists(path)
+    has contains has_node
+tree.on(...) for a function, or for commit in store.changes(): ...
+    watch subscribe listen register_trigger add_watch trigger
+tree.compare_and_swap(path, expected, value)
+    cas compare_and_set put_if
+tree.put(path, value, keep_while=...), or store.set_retention; nothing expires by time alone
+    lease grant ttl expire
+nothing: tree.put(path, value) makes what is above it
+    mkdir ensure_path makedirs
+tree.node(path)
+    stat info
+[Transaction]
+tx.abort()
+    rollback cancel
+with store.transaction() as tx: ...
+    begin start
+tx.table(path) for rows, tx.tree for values
+    put get set delete upsert insert update
+tx.tables()
+    list_symbols list ls keys list_tables
+[calls]
+table.upsert({'id': 1, 'name': 'Ada'})
+    upsert insert
+table.update({'name': '?'}, where='id = ?', params=['Ada', 1])
+    update
+table.delete('id = ?', params=[1]), or table.delete_keys([1])
+    delete
+table.get_many([1, 2])
+    get_many
+table.get(2), table.get((1, 'x')) or table.get({'id': 1, 'name': 'x'})
+    get
+tree.put(path, value, when=..., keep_while={'a': drumlin.tree.exists()})
+    put
+groups.agg(n='count', mean=('price', 'mean'))
+    agg
+[arguments]
+where=(drumlin.col('ts') >= first) & (drumlin.col('ts') <= last)
+    date_range
+rows=slice(10, 20)
+    row_range skip offset
+where='close > 1', or store.scan(path).group_by(...)
+    query_builder
+store.sql('select ... order by ...'), or .to_polars().sort(...)
+    order_by
+sort=['ts'] in write(), for tables that are read in that order
+    sort_by
+a table for each part, store.write(f'{path}/{part}', rows), read by store.scan(f'{path}/*', path_columns=['part'])
+    partition_by partition_cols
+schema='evolve'
+    schema_mode merge_schema
+write(), which replaces the columns too
+    schema_overwrite
+append(), write() or replace(), each a call of its own
+    mode
+store.set_retention(path, keep_last=1)
+    prune_previous_versions prune_previous_version
+table.upsert(rows)
+    upsert
+where='close > 1'
+    predicate filter filters condition cond
+as_of=3
+    version version_as_of asof
+as_of=datetime
+    timestamp timestamp_as_of
+as_of='name'
+    snapshot
+limit=5
+    n nrows n_rows num_rows head
+columns=['a']
+    cols column usecols select fields
+sort=['ts'] for an order, key=['id'] for rows by key; a pandas index is kept by itself
+    index
+a pandas index is kept by itself
+    index_col
+key=['id']
+    primary_key keys pk unique
+nothing: values do not expire by time; store.set_retention(path, keep_for=...) is for versions of tables
+    ttl
+store.with_message('...')
+    comment message commit_message
+schema='evolve' in append()
+    dynamic_schema
+exist_ok=True
+    if_not_exists
+missing_ok=True in drop(), exist_ok=True in create()
+    if_exists
+missing_ok=True
+    ignore_missing
+write(), which replaces all rows
+    overwrite
+mode='read'
+    read_only readonly
+params=[...]
+    parameters args bindings
+for batch in store.read(path): ...
+    batch_size chunk_size
+store.read(path).to_arrow()
+    as_arrow
+store.read(path).to_pandas(), .to_polars() or .to_arrow()
+    output_format engine
+add_columns({name: (type, default)})
+    default default_values
+nothing: a call that returns has been done
+    wait
+storage_options={...}
+    storage options credentials
+nothing: drumlin.open makes a store if there is none
+    create_if_missing create
+"""
+
+_UNEXPECTED = re.compile(r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+
+
+@functools.cache
+def _table() -> dict[str, dict[str, str]]:
+    """Code by class and name."""
+    found: dict[str, dict[str, str]] = {}
+    names: dict[str, str] = {}
+    code = ""
+    for line in _TABLE.strip().splitlines():
+        if line.startswith("["):
+            names = found.setdefault(line[1:-1], {})
+        elif line.startswith(" "):
+            names |= dict.fromkeys(line.split(), code)
+        else:
+            code = line
+    return found
+
+
+def missing(kinds: list[str], name: str, known: list[str]) -> AttributeError:
+    """The error for a name that a class lacks: what it is called here, or what is spelt like it. The first of ``kinds``
+    is the class, the others are those in whose place it can be used."""
+    code = next((names[name] for kind in kinds if name in (names := _table().get(kind, {}))), None)
+    near = [] if code is not None else difflib.get_close_matches(name, known, 1, 0.75)
+    hint = f"; here: {code}" if code is not None else f"; did you mean {near[0]!r}?" if near else ""
+    owner = f"module {kinds[0]!r}" if kinds[0] == "drumlin" else f"{kinds[0]!r} object"
+    return AttributeError(f"{owner} has no attribute {name!r}{hint}", name=name)
+
+
+def argument(error: TypeError, known: tuple[str, ...]) -> TypeError | None:
+    """The error for an argument that a method lacks, with what it is called here or what is spelt like it; None for
+    others."""
+    if (match := _UNEXPECTED.match(str(error))) is None:
+        return None
+    method, name = match.groups()
+    near = difflib.get_close_matches(name, known, 1, 0.8)
+    if near:
+        hint = f"; did you mean {near[0]!r}?"
+    elif (code := _table()["arguments"].get(name) or _table()["calls"].get(method)) is not None:
+        hint = f"; here: {code}"
+    else:
+        hint = f"; it has {', '.join(known)}" if known else ""
+    return TypeError(f"{method}() has no argument {name!r}{hint}")
+
+
+class Habits:
+    """A class whose missing names are explained."""
+
+    __slots__ = ()
+
+    # Not for type checkers, for which any name would then be there.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            kinds = [kind.__name__ for kind in type(self).__mro__]
+            if "Tables" in kinds:
+                # A transaction, or tables whose commits carry a message.
+                kinds.append("Store")
+            known = [] if name.startswith("_") else [name for name in dir(type(self)) if not name.startswith("_")]
+            raise missing(kinds, name, known)
