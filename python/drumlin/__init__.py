@@ -214,6 +214,10 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name in ("aio", "daft", "dask", "migrate", "ray", "spark"):
+            import importlib
+
+            return importlib.import_module(f"drumlin.{name}")
         raise missing(["drumlin"], name, __all__)
 
 

@@ -3,12 +3,11 @@
 Nothing is in the API twice: a name that is not here is looked up in a table, and the error has the line to type.
 """
 
-import difflib
-import functools
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Habits", "argument", "missing"]
+__all__ = ["Habits", "argument", "missing", "table"]
 
 #: By class, and for the arguments of all: code, and below it the names by which people know it. Messages show it as it
 #: stands.
@@ -415,9 +414,13 @@ nothing: drumlin.open makes a store if there is none
 _UNEXPECTED = re.compile(r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 
-@functools.cache
-def _table() -> dict[str, dict[str, str]]:
+_found: dict[str, dict[str, str]] = {}
+
+
+def table() -> dict[str, dict[str, str]]:
     """Code by class and name."""
+    if _found:
+        return _found
     found: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
     code = ""
@@ -428,15 +431,22 @@ def _table() -> dict[str, dict[str, str]]:
             names |= dict.fromkeys(line.split(), code)
         else:
             code = line
-    return found
+    _found.update(found)
+    return _found
+
+
+def _near(name: str, known: Iterable[str], least: float) -> str | None:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, known, 1, least)), None)
 
 
 def missing(kinds: list[str], name: str, known: list[str]) -> AttributeError:
     """The error for a name that a class lacks: what it is called here, or what is spelt like it. The first of ``kinds``
     is the class, the others are those in whose place it can be used."""
-    code = next((names[name] for kind in kinds if name in (names := _table().get(kind, {}))), None)
-    near = [] if code is not None else difflib.get_close_matches(name, known, 1, 0.75)
-    hint = f"; here: {code}" if code is not None else f"; did you mean {near[0]!r}?" if near else ""
+    code = next((names[name] for kind in kinds if name in (names := table().get(kind, {}))), None)
+    near = None if code is not None else _near(name, known, 0.75)
+    hint = f"; here: {code}" if code is not None else f"; did you mean {near!r}?" if near else ""
     owner = f"module {kinds[0]!r}" if kinds[0] == "drumlin" else f"{kinds[0]!r} object"
     return AttributeError(f"{owner} has no attribute {name!r}{hint}", name=name)
 
@@ -447,10 +457,9 @@ def argument(error: TypeError, known: tuple[str, ...]) -> TypeError | None:
     if (match := _UNEXPECTED.match(str(error))) is None:
         return None
     method, name = match.groups()
-    near = difflib.get_close_matches(name, known, 1, 0.8)
-    if near:
-        hint = f"; did you mean {near[0]!r}?"
-    elif (code := _table()["arguments"].get(name) or _table()["calls"].get(method)) is not None:
+    if near := _near(name, known, 0.8):
+        hint = f"; did you mean {near!r}?"
+    elif (code := table()["arguments"].get(name) or table()["calls"].get(method)) is not None:
         hint = f"; here: {code}"
     else:
         hint = f"; it has {', '.join(known)}" if known else ""

@@ -33,6 +33,7 @@ mod salvage;
 mod schema;
 mod splits;
 mod staged;
+mod statement;
 mod store;
 mod table;
 mod tables;
@@ -45,8 +46,8 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// The core of drumlin, as the package uses it.
-#[pymodule]
+/// The core of drumlin, as the package uses it. It needs no interpreter lock: what it has is shared by threads as in Rust.
+#[pymodule(gil_used = false)]
 mod _drumlin {
     use super::*;
 
@@ -54,6 +55,8 @@ mod _drumlin {
     use super::collect::collect_many;
     #[pymodule_export]
     use super::dataset::{Dataset, DatasetPlan, expression_parts};
+    #[pymodule_export]
+    use super::statement::parse_statement;
     #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]

@@ -77,15 +77,16 @@ fn write(writer: &mut PayloadWriter, value: &Bound<'_, PyAny>, depth: usize) -> 
     } else {
         let name = value.get_type().name().map_or_else(|_| "value".to_owned(), |name| name.to_string());
         let hint = match name.as_str() {
-            "datetime" | "date" | "time" | "Timestamp" => ", such as value.isoformat()",
-            "function" | "method" => "; a function of the value is store.transact(lambda tx: tx.tree.put(path, f(tx.tree.get(path))))",
-            "UUID" | "Decimal" | "PosixPath" => ", such as str(value)",
-            "set" | "frozenset" => ", such as sorted(value)",
+            "datetime" | "date" | "time" | "Timestamp" => "; a time is value.isoformat()",
+            "function" | "method" => {
+                "; to change a value by a function: store.transact(lambda tx: tx.tree.put(path, f(tx.tree.get(path))))"
+            }
+            "UUID" | "Decimal" | "PosixPath" => "; as text it is str(value)",
             _ => "",
         };
         return Err(Refused::new(format!(
-            "{name} is not a JSON value{hint}; expected None, a bool, int, float, str, list, tuple or dict with str keys \
-             (bytes can only be a whole payload)"
+            "{name} is not a JSON value; expected None, a bool, int, float, str, list, tuple or dict with str keys \
+             (bytes can only be a whole payload){hint}"
         )));
     }
     Ok(())

@@ -44,7 +44,8 @@ PAIRS = {
 }
 #: Methods that give a handle, so that what it is asked for is awaited.
 GIVING = {
-    "Dataset": {"where", "select", "limit", "group_by", "resample"},
+    "Dataset": {"where", "select", "limit", "group_by", "resample", "to_batches"},
+    "Result": {"where", "select", "head", "tail", "group_by", "resample", "to_batches"},
     "Groups": {"agg"},
     "Lookup": {"rows", "keys"},
     "Merge": {"when_matched", "when_not_matched", "when_not_matched_by_source"},
@@ -241,7 +242,7 @@ def test_the_same_is_done(folder: str) -> None:
             # A result that was awaited stays as it was; one that was not is read when it is.
             assert (await result.num_rows, await store.read("t").num_rows) == (3, 4)
             assert [batch.num_rows async for batch in result] == [3]
-            assert await store.read("*").versions == {"t": 1}
+            assert await store.scan("*").versions == {"t": 1}
             groups = store.scan("*").where("n > 1").group_by("n").agg(rows="count")
             assert (await groups.to_arrow()).num_rows == 3
             assert (await store.read_many(["t"]).to_arrow())["t"].num_rows == 4

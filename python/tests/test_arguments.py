@@ -24,7 +24,7 @@ class Wrong:
 
 #: For each method, valid arguments. Those named in ``ANYTHING`` accept any value.
 TABLE: dict[str, dict[str, Any]] = {
-    "create": {"schema": SCHEMA, "sort": ["id"], "key": (), "compression": None},
+    "create": {"schema": SCHEMA, "sort": ["id"], "key": (), "compression": None, "exist_ok": False},
     "write": {"data": ROWS, "sort": None, "compression": None, "coerce": False, "progress": None},
     "group_by": {"every": None, "where": None},
     "resample": {
@@ -38,10 +38,10 @@ TABLE: dict[str, dict[str, Any]] = {
     },
     "append": {"data": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "replace": {"data": ROWS, "where": None, "schema": "strict", "coerce": False, "progress": None},
-    "update": {"set": {"s": "'y'"}, "where": None, "progress": None},
+    "update": {"set": {"s": "'y'"}, "where": None, "params": None, "progress": None},
     "set_metadata": {"as_of": None},
     "merge": {"source": ROWS, "on": ["id"], "coerce": False, "progress": None},
-    "delete": {"where": "id = 1", "progress": None},
+    "delete": {"where": "id = 1", "params": None, "progress": None},
     "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "insert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "add_columns": {"columns": {"new": pa.int8()}, "on": None, "using": None, "read": None, "progress": None},
@@ -58,6 +58,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "as_of": None,
         "columns": None,
         "where": None,
+        "params": None,
         "limit": None,
         "tail": None,
         "rows": None,
@@ -119,8 +120,16 @@ BOTH: dict[str, dict[str, Any]] = {
         "coerce": False,
         "progress": None,
     },
-    "scan": {"pattern": "t", "path_columns": (), "as_of": None, "columns": None, "where": None, "limit": None},
-    "sql": {"query": "from 't'", "as_of": None, "parameters": None},
+    "scan": {
+        "pattern": "t",
+        "path_columns": (),
+        "as_of": None,
+        "columns": None,
+        "where": None,
+        "params": None,
+        "limit": None,
+    },
+    "sql": {"query": "from 't'", "as_of": None, "params": None},
     "read_many": {"paths": ["t"], **TABLE["read"], "return_exceptions": False},
     "history": {"pattern": "n", "limit": None},
     "restore": {"pattern": "t", "as_of": 0},
@@ -204,7 +213,9 @@ def faults(of: Any, calls: dict[str, dict[str, Any]], values: dict[str, Any]) ->
         left_out = set(names) - set(arguments) - ANYTHING - set(required)
         assert not left_out, (method, left_out)
         for name in arguments:
-            answers = [expected_to_name(call, {**arguments, **required}, name, wrong) for wrong in WRONG]
+            # Bytes may be a key.
+            none = WRONG[:-1] if name == "keys" else WRONG
+            answers = [expected_to_name(call, {**arguments, **required}, name, wrong) for wrong in none]
             found += [f"{type(of).__name__}.{method}: {fault}" for fault in answers if fault is not None]
     return found
 

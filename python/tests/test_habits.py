@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import drumlin
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,6 +18,8 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+
+import drumlin
 from drumlin import _habits, col
 
 DAY = dt.date(2026, 1, 2)
@@ -439,7 +440,7 @@ def test_the_table_of_habits_names_what_is_there() -> None:
         "store": "Store", "table": "Table", "result": "Result", "dataset": "Dataset", "groups": "Groups",
         "tree": "Tree", "tx": "Transaction", "drumlin": "drumlin",
     }  # fmt: skip
-    for kind, names in _habits._table().items():
+    for kind, names in _habits.table().items():
         for name, code in names.items():
             # Nothing is explained that is there, and each call in the code is there.
             assert kind not in kinds or name not in vars(kinds[kind]), (kind, name)

@@ -117,8 +117,8 @@ def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table, store: druml
         ({"id": [1, 2], "name": ["a"], "born": [None]}, drumlin.InvalidArgument, "'id' has 2 and 'name' has 1"),
         ({}, drumlin.InvalidArgument, "the dict is empty"),
         ({1: 2}, TypeError, "a column's name must be a str, not 1"),
-        ([ADA, 5], TypeError, "a list of rows must hold dicts, not an int"),
-        ("x", TypeError, "expected a table .*, got a str"),
+        ([ADA, 5], TypeError, "a list of rows must hold dicts, dataclasses or named tuples, not an int"),
+        ("x", TypeError, "is the path of no kind of file"),
         (pa.table({"id": pa.array([1]), "name": ["a"], "born": [None]}), drumlin.SchemaMismatch, "int32.*int64"),
     ]
     for rows, kind, why in refused:
@@ -140,8 +140,8 @@ def test_keys_that_make_no_sense_are_told_apart(people: drumlin.Table, store: dr
         (people, np.array([2**40]), drumlin.InvalidArgument, r"'id': 1099511627776 \(int64\) is not a valid int32"),
         (people, {"name": ["x"]}, drumlin.InvalidArgument, "the key column 'id' is missing"),
         (people, pa.table({"name": ["x"]}), drumlin.InvalidArgument, "the key column 'id' is missing"),
-        (people, "abc", TypeError, r"keys must be a list of keys, not one key; write \['abc'\]"),
-        (people, 5, TypeError, "keys: expected a list of values, .*, got an int"),
+        (people, "abc", drumlin.InvalidArgument, "column 'id': expected an int of type int32, not 'abc'"),
+        (people, object(), TypeError, "keys: expected a list of values, .*, got an object"),
         (two, ["a"], drumlin.InvalidArgument, "the key has the columns 'a', 'b'; expected a tuple .* not 'a'"),
         (two, [("a",)], drumlin.InvalidArgument, "the key has the columns 'a', 'b'"),
         (two, [("a", 200)], drumlin.InvalidArgument, "column 'b': expected an int of type int8, not 200"),
@@ -183,8 +183,8 @@ def test_keys_that_cannot_be_are_refused(store: drumlin.Store) -> None:
     for options, why in refused:
         with pytest.raises(drumlin.InvalidArgument, match=why):
             store.table("t").create(schema, **options)
-    with pytest.raises(TypeError, match=r"key must be a list of names, not one name; write \['a'\]"):
-        store.table("t").create(schema, key="a")
+    with pytest.raises(TypeError, match="key must be a list of names"):
+        store.table("t").create(schema, key=5)  # type: ignore[arg-type]
     assert store.tables() == []
 
 
@@ -365,7 +365,7 @@ def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
     assert pl.DataFrame(answer.rows).to_dict(as_series=False) == expected
     assert [batch.num_rows for batch in answer.rows] == [3]
     assert answer.rows.schema.names == ["name", "id"]
-    assert repr(answer.rows) == "Result('people', name: string, id: int32)"
+    assert repr(answer.rows).startswith("Result('people', name: string, id: int32)\n")
     found = answer.found
     assert repr(found) == "Mask(2 of 3 true)"
     assert (found.to_pylist(), list(found), len(found), found.count()) == ([True, False, True], [*found], 3, 2)
@@ -380,7 +380,7 @@ def test_an_answer_in_all_forms(people: drumlin.Table) -> None:
     with pytest.raises(drumlin.InvalidArgument, match="'more'"):
         people.get_many([1], columns=["more"])
     with pytest.raises(TypeError, match="columns must be a list of names"):
-        people.get(1, columns="name")
+        people.get(1, columns=5)  # type: ignore[arg-type]
 
 
 def test_an_answer_outlives_the_store(folder: str) -> None:

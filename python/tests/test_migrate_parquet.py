@@ -225,7 +225,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, store:
         ({"partition_by": "n"}, r"partition_by must be a list of names, not one name; write \['n'\]"),
         ({"partition_by": 1}, "partition_by must be a list of names, not an int"),
         ({"partition_by": [None]}, "partition_by must be a list of names, each a str; None is None"),
-        ({"as_of": True}, "as_of must be a version's number, a snapshot's name or a datetime, not a bool"),
+        ({"as_of": True}, "as_of must be a version's number, a snapshot's name or a time, not a bool"),
         ({"as_of": np.float64(1)}, "as_of must be .* not a numpy.float64"),
         ({"threads": 1.5}, "threads must be a number, not a float"),
     ):

@@ -62,10 +62,11 @@ def test_polars_without_pyarrow() -> None:
         assert store.read("columns").to_polars()["n"].to_list() == [1, 2]
         store.table("made").create(store.table("t").schema())
         assert store.table("made").schema().names == ["n", "s", "t"]
+        store.table("typed").create({"n": int, "s": "numeric(10, 2)"})
+        assert store.table("typed").schema().types == ["int64", "decimal128(10, 2)"]
         for call, message in (
             (store.read("t").to_arrow, "to_arrow() needs pyarrow: pip install 'drumlin[pyarrow]'"),
             (store.read("t").to_pandas, "to_pandas() needs pyarrow: pip install 'drumlin[pandas]'"),
-            (lambda: store.table("x").create({"n": "int64"}), "a schema as a dict needs pyarrow"),
             (lambda: store.write("x", pl.DataFrame({"n": [None]})), "Null ('n') needs pyarrow"),
         ):
             try:

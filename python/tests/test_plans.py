@@ -5,6 +5,7 @@
 
 import os
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.dataset as pads
 import pytest
 from engine_rows import Data, answer, ordered, pattern, plain, views
 from plans import Plan, draw, draw_for_arrow
+from polars.io.plugins import register_io_source
 
 import drumlin
 
@@ -86,10 +88,32 @@ def test_polars(tables: dict[str, Data], how: Any) -> None:
         frames = {name: frame.lazy() for name, frame in memory.items()}
         lazy = {name: data.dataset.to_lazy() for name, data in tables.items()}
         wanted = answer(lambda: plan.polars(frames).collect(engine=how).to_arrow(), in_order=plan.ordered)
-        got = answer(lambda: plan.polars(lazy).collect(engine=how).to_arrow(), in_order=plan.ordered)
+        try:
+            got = answer(lambda: plan.polars(lazy).collect(engine=how).to_arrow(), in_order=plan.ordered)
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":
+                raise
+            # The streaming engine of Polars 2.1 panics in some plans over sources in Python, whatever they read.
+            with pytest.raises(BaseException, match=re.escape(str(error))):
+                plan.polars({name: source(frame) for name, frame in memory.items()}).collect(engine=how)
+            refused += 1
+            continue
         refused += isinstance(wanted, str)
         check(seed, plan, str(plan.polars(lazy).explain()) if got != wanted else "", got, wanted)
     assert refused <= PLANS / 40
+
+
+def source(frame: pl.DataFrame) -> pl.LazyFrame:
+    """A source in Python that reads a frame in memory: as ours, without a store."""
+
+    def read(
+        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        found = frame if rows is None else frame.head(rows)
+        found = found if predicate is None else found.filter(predicate)
+        yield found if columns is None else found.select(columns)
+
+    return register_io_source(read, schema=frame.schema, validate_schema=False, is_pure=True)
 
 
 def test_pyarrow(tables: dict[str, Data]) -> None:

@@ -3,7 +3,6 @@
 import datetime as dt
 import random
 
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -39,8 +38,8 @@ def test_columns_in_the_order_wanted(filled: drumlin.Store) -> None:
     ):
         with pytest.raises(drumlin.InvalidArgument, match=message):
             filled.read("t", columns=columns)
-    with pytest.raises(TypeError, match=r"write \['n'\]"):
-        filled.read("t", columns="n")
+    with pytest.raises(TypeError, match="columns must be a list of names"):
+        filled.read("t", columns=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_limit_and_tail_are_not_both_given(filled: drumlin.Store) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("m > 1", "no column m; did you mean n"),
+        ("m > 1", "no column m"),
         ("n >", "cannot parse filter `n >`"),
         ("n = 'x'", "expected a number"),
         ("", "cannot parse"),
@@ -107,9 +106,9 @@ def test_filters_that_make_no_sense_are_refused_at_once(
 
 
 def test_filters_of_other_libraries_are_refused(filled: drumlin.Store) -> None:
-    for where in (pl.col("n") > 1, lambda row: True, True, 5):
+    for where in (lambda row: True, True, 5):
         with pytest.raises(
-            TypeError, match=r"where must be text in the filter language or an expression made with drumlin\.col"
+            TypeError, match=r"where is text in the filter language or an expression made with drumlin\.col"
         ):
             filled.read("t", where=where)  # type: ignore[arg-type]
     with pytest.raises(drumlin.InvalidArgument, match="where is None"):
@@ -152,7 +151,7 @@ def test_sort_orders_that_cannot_be(store: drumlin.Store) -> None:
     with pytest.raises(drumlin.InvalidArgument, match="cannot be sorted by column"):
         store.write("t", {"n": [1.5]}, sort=["n"])
     with pytest.raises(TypeError, match="sort must be a list"):
-        store.write("t", {"n": [1]}, sort="n")
+        store.write("t", {"n": [1]}, sort=b"n")  # type: ignore[arg-type]
     store.write("t", {"n": [1], "m": [1]}, sort=["n"])
     with pytest.raises(drumlin.InvalidArgument, match="keeps the order that it was created with"):
         store.write("t", {"n": [1], "m": [1]}, sort=["m"])
@@ -239,7 +238,7 @@ def test_a_table_handle_is_the_store_at_a_path(store: drumlin.Store) -> None:
 
 def test_batches_and_schemas_show_themselves(filled: drumlin.Store) -> None:
     result = filled.read("t", columns=["n", "s"])
-    assert repr(result) == "Result('t', n: int64, s: string)"
+    assert repr(result).splitlines()[:3] == ["Result('t', n: int64, s: string)", "  n  s", "  0  s0"]
     assert repr(result.schema) == "Schema(n: int64, s: string)"
     assert pa.schema(result) == pa.schema([("n", pa.int64()), ("s", pa.string())])
     assert len(result.schema) == 2

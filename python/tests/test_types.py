@@ -250,7 +250,7 @@ def test_python_values_are_frames(store: drumlin.Store) -> None:
         ([], "expected a table .*, got a list"),
         ([1], "expected a table .*, got a list"),
         (None, "expected a table .*, got None"),
-        ("prices.csv", "expected a table .*, got a str"),
+        ("prices.txt", "'prices.txt' is the path of no kind of file that is read: .parquet"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -149,7 +149,7 @@ def test_wrong_merges_say_what_is_wrong() -> None:
         (lambda: merge().when_not_matched(insert=None), drumlin.InvalidArgument, "what to insert"),
         (lambda: merge().when_matched(update=5), TypeError, "update must be a dict"),  # type: ignore[arg-type]
         (lambda: merge().when_matched(update={"n": "n + 1"}).execute(), drumlin.InvalidArgument, "n"),
-        (lambda: merge(on="id"), TypeError, "list of names"),
+        (lambda: merge(on=5), TypeError, "list of names"),
         (lambda: table.merge(5, on=["id"]), TypeError, "source"),  # type: ignore[arg-type]
         (lambda: merge({"id": [1], "x": [1]}).when_matched(update=True).execute(), drumlin.SchemaMismatch, "'x'"),
     ]

@@ -100,7 +100,7 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> int | str | dt.dat
             number = operator.index(when)
             # The binding counts back in 64 bits.
             return max(number, -(1 << 63)) if number < 0 else count(number, name)
-    raise TypeError(f"{name} must be a version's number, a snapshot's name or a datetime, not {a_type(when)}")
+    raise TypeError(f"{name} must be a version's number, a snapshot's name or a time, not {a_type(when)}")
 
 
 def assignments(values: Any, name: str = "set") -> list[tuple[str, str]]:

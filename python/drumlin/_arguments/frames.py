@@ -272,15 +272,11 @@ def to_schema(schema: Any, name: str = "schema") -> Any:
     if isinstance(schema, Mapping) and not hasattr(schema, "__arrow_c_schema__"):
         columns = {column: type_of(given, f"{name}: column {column!r}") for column, given in schema.items()}
         if all(isinstance(column, str) and isinstance(given, str) for column, given in columns.items()):
-            return _drumlin.Schema.parse(list(columns.items()))
+            return _parsed(list(columns.items()), name)
         pyarrow = need("pyarrow", "a schema as a dict", "pyarrow")
 
         def arrow(column: str, given: Any) -> Any:
-            return (
-                pyarrow.schema(_drumlin.Schema.parse([(column, given)])).field(0).type
-                if isinstance(given, str)
-                else given
-            )
+            return pyarrow.schema(_parsed([(column, given)], name)).field(0).type if isinstance(given, str) else given
 
         try:
             fields = [(column, arrow(column, given)) for column, given in columns.items()]
@@ -297,6 +293,13 @@ def to_schema(schema: Any, name: str = "schema") -> Any:
         f"{name}: expected a schema (a pyarrow Schema, anything else with __arrow_c_schema__, or a dict of names and "
         f"types), got {a_type(schema)}"
     )
+
+
+def _parsed(columns: list[tuple[str, str]], name: str) -> _drumlin.Schema:
+    try:
+        return _drumlin.Schema.parse(columns)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{name}: {error}") from None
 
 
 #: Types of Python as Arrow's.

@@ -1,7 +1,6 @@
 """Calls whose errors name the argument of a wrong type."""
 
 import functools
-import inspect
 import re
 import types
 from collections.abc import Callable
@@ -21,6 +20,7 @@ _FLAGS = (
     "coerce",
     "deep",
     "each_version",
+    "exist_ok",
     "inherit",
     "keep_all",
     "missing_ok",
@@ -84,8 +84,10 @@ def bound_wrongly(error: TypeError, method: Callable[..., Any]) -> TypeError | N
     comes from within it."""
     if error.__traceback__ is None or error.__traceback__.tb_next is not None:
         return None
+    import inspect
+
     parameters = inspect.signature(method).parameters
-    known = tuple(name for name in parameters if name != "self")
+    known = tuple(parameters)[1:]
     if (wrong := argument(error, known)) is not None:
         return wrong
     if not re.search(r"argument.* (was|were) given|missing \d+ required", str(error)):
@@ -112,7 +114,7 @@ def explained(method: _Method) -> _Method:
 def _named(method: Callable[..., Any]) -> Callable[..., Any]:
     checks, tell, explain = _CHECKS, told, bound_wrongly
 
-    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+    def call(self: Any, /, *arguments: Any, **named: Any) -> Any:
         for name in named:
             if name in checks:
                 checks[name](named[name], name)

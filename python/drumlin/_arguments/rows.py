@@ -1,7 +1,6 @@
 """Rows and keys of keyed tables in the core's form: an object with an Arrow stream, or values that take the types of
 the table's columns."""
 
-import dataclasses
 import datetime as dt
 import decimal
 import uuid
@@ -31,7 +30,7 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
         return _from_dict(data)
     if isinstance(data, list):
         return _from_dicts(data)
-    if dataclasses.is_dataclass(data) or (isinstance(data, tuple) and hasattr(data, "_asdict")):
+    if _is_dataclass(data) or (isinstance(data, tuple) and hasattr(data, "_asdict")):
         return _from_dicts([data])
     return to_stream(data, fit or Fit(), "rows")
 
@@ -76,9 +75,16 @@ def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
     return {_name(name): [row.get(name) for row in rows] for name in names}
 
 
+def _is_dataclass(row: Any) -> bool:
+    # As the module does it, whose import takes long.
+    return hasattr(type(row), "__dataclass_fields__")
+
+
 def _as_dict(row: Any) -> Mapping[str, Any]:
     """A row that is no dict: of a dataclass, a named tuple, or a model of pydantic or attrs."""
-    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+    if not isinstance(row, type) and _is_dataclass(row):
+        import dataclasses
+
         return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
     if isinstance(row, tuple) and hasattr(row, "_asdict"):
         return dict(row._asdict())

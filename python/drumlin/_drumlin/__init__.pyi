@@ -141,6 +141,7 @@ __all__ = [
     "main",
     "make_bars",
     "open",
+    "parse_statement",
     "salvage",
     "stage_alone",
     "stoppable",
@@ -163,6 +164,8 @@ def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
 def main(args: list[str]) -> int: ...
+def parse_statement(text: str) -> str:
+    """What a statement of SQL is to do, as JSON."""
 
 @final
 class Schema:

@@ -1,17 +1,20 @@
-"""SQL over the tables of a store, with DuckDB."""
+"""Queries in SQL over the tables of a store, with DuckDB."""
 
+import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple, Protocol
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf, as_of_argument
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
-from drumlin._optional import need
+from drumlin._optional import loaded, need
 
-__all__ = ["query"]
+__all__ = ["Place", "connect", "prepare", "query"]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -20,38 +23,199 @@ _QUOTED = re.compile(
     re.DOTALL,
 )
 _NAMED = re.compile(r"\{([^{}/]+)\}")
-_NUMBER = re.compile(r"[0-9]{1,18}\Z")
+_NUMBER = re.compile(r"-?[0-9]{1,18}\Z")
+_SHOW = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*\Z", re.IGNORECASE)
+#: A name that ends so is that of a file, which DuckDB reads.
+_FILE = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|arrow|gz|zst)\Z|://", re.IGNORECASE)
 
 
-def query(tables: _drumlin.Tables, store: _drumlin.Store | None, text: str, as_of: AsOf | None, params: Any) -> Any:
-    """The relation of a query, whose tables in quotes are read as of one instant."""
+class Place(Protocol):
+    """What SQL needs of a store, or of a transaction."""
+
+    @property
+    def _tables(self) -> _drumlin.Tables: ...
+
+    @property
+    def _of(self) -> _drumlin.Store | None: ...
+
+
+class _Named(NamedTuple):
+    """A table in a query: where it stands there, in bytes, the parts of its name, and the version that is asked for."""
+
+    start: int
+    length: int
+    parts: tuple[str, ...]
+    as_of: AsOf | None
+
+
+def connect() -> Any:
+    """A connection to a DuckDB of its own."""
     duckdb = need("duckdb", "sql()", "duckdb")
     need("pyarrow", "sql()", "duckdb")
     connection = duckdb.connect()
-    # Variables of this program are not tables.
+    # Variables of this program are not tables, unless a query names them.
     connection.execute("set python_enable_replacements = false")
+    return connection
+
+
+def query(place: Place, text: str, as_of: AsOf | None, params: Any) -> Any:
+    """The relation of a query, whose tables are read as of one instant."""
+    connection = connect()
+    if _SHOW.match(text):
+        paths = place._tables.tables("**")
+        return connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths})
+    bound = prepare(connection, place, text, as_of)
+    duckdb = need("duckdb", "sql()", "duckdb")
+    try:
+        return connection.sql(bound.text) if params is None else connection.sql(bound.text, params=params)
+    except duckdb.Error as error:
+        for name, reason in bound.wrong.items():
+            if name in str(error):
+                raise reason from None
+        raise
+
+
+class Bound(NamedTuple):
+    """A query whose tables are registered with a connection, and what is wrong with names that may be tables."""
+
+    text: str
+    wrong: dict[str, Exception]
+
+
+def prepare(connection: Any, place: Place, text: str, as_of: AsOf | None) -> Bound:
+    """Registers the tables that a query names with the connection."""
+    tables, store = place._tables, place._of
     # Text in quotes may be a table or a plain string: errors in it matter only if DuckDB looks for a table.
     wrong: dict[str, Exception] = {}
     known: dict[str, str] = {}
+
+    def register(name: str, found: Any) -> None:
+        other = known.setdefault(name.casefold(), name)
+        if other != name:
+            raise InvalidArgument(f"{other!r} and {name!r} differ only in case, so DuckDB takes them for one table")
+        connection.register(name, found)
+
     for name in dict.fromkeys(_names(text)):
         try:
             found = _dataset(tables, store, name, as_of)
         except (InvalidArgument, NotFound, SchemaMismatch) as error:
             wrong[name] = error
             continue
-        if found is None:
+        if found is not None:
+            register(name, found)
+    replaced: list[tuple[_Named, str]] = []
+    for named in _tables_of(connection, text):
+        if len(named.parts) == 1 and named.parts[0] in known and named.as_of is None:
             continue
-        other = known.setdefault(name.casefold(), name)
-        if other != name:
-            raise InvalidArgument(f"{other!r} and {name!r} differ only in case, so DuckDB takes them for one table")
-        connection.register(name, found)
+        path = "/".join(named.parts)
+        when = as_of if named.as_of is None else named.as_of
+        name = path if named.as_of is None else f"{path}@{named.as_of}"
+        if name not in known:
+            found = _found(tables, store, path, when, wrong, asks=named.as_of is not None)
+            if found is None and len(named.parts) == 1 and (found := _variable(path)) is None:
+                continue
+            if found is None:
+                continue
+            register(name, found)
+        if len(named.parts) > 1 or named.as_of is not None:
+            replaced.append((named, '"' + name.replace('"', '""') + '"'))
+    encoded = text.encode()
+    for named, name in sorted(replaced, reverse=True):
+        encoded = encoded[: named.start] + name.encode() + encoded[named.start + named.length :]
+    return Bound(encoded.decode(), wrong)
+
+
+def _found(
+    tables: _drumlin.Tables,
+    store: _drumlin.Store | None,
+    path: str,
+    as_of: AsOf | None,
+    wrong: dict[str, Exception],
+    *,
+    asks: bool,
+) -> Any:
+    """The table at a path that stands in a query without quotes, or in parts. If there is none, what is wrong is noted
+    by the name that DuckDB will not find."""
     try:
-        return connection.sql(text) if params is None else connection.sql(text, params=params)
-    except duckdb.Error as error:
-        for name, reason in wrong.items():
-            if name in str(error):
-                raise reason from None
-        raise
+        return _scanned(tables, store, path, None, as_of)
+    except (InvalidArgument, NotFound, SchemaMismatch) as error:
+        if asks:
+            raise
+        last = path.rpartition("/")[2]
+        named: list[str] = [] if _FILE.search(path) else _tables_named(tables, last)
+        hint = f"; did you mean {' or '.join(map(repr, named[:3]))}?" if named and path not in named else ""
+        wrong.setdefault(path.replace("/", "."), NotFound(f"{error}{hint}") if hint else error)
+        wrong.setdefault(last, wrong[path.replace("/", ".")])
+        return None
+
+
+def _tables_named(tables: _drumlin.Tables, name: str) -> list[str]:
+    try:
+        return tables.tables(f"**/{name}")
+    except InvalidArgument:
+        return []
+
+
+def _tables_of(connection: Any, text: str) -> list[_Named]:
+    """The tables that DuckDB's own parser sees in a query, without those that the query defines itself. None are known
+    of a query that it does not take apart."""
+    try:
+        told = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0])
+    except Exception:
+        return []
+    found: list[_Named] = []
+    defined: set[str] = set()
+
+    def walk(node: Any) -> None:
+        if isinstance(node, list):
+            for one in node:
+                walk(one)
+        elif isinstance(node, dict):
+            if isinstance(ctes := node.get("cte_map"), dict):
+                defined.update(str(one.get("key", "")).casefold() for one in ctes.get("map", []))
+            if node.get("type") == "BASE_TABLE" and (named := _named(node)) is not None:
+                found.append(named)
+            for one in node.values():
+                walk(one)
+
+    walk(told.get("statements", []))
+    return [named for named in found if len(named.parts) > 1 or named.parts[0].casefold() not in defined]
+
+
+def _named(node: dict[str, Any]) -> _Named | None:
+    path = (node.get("qualified_name") or {}).get("path")
+    parts = path or [node.get(name) for name in ("catalog_name", "schema_name", "table_name")]
+    start, length = node.get("query_location"), node.get("query_location_length")
+    parts = tuple(part for part in parts if part)
+    # Without a place in the text, as in DESCRIBE, a name in parts cannot be replaced.
+    known = isinstance(start, int) and isinstance(length, int) and length > 0
+    if not parts or (len(parts) > 1 and not known):
+        return None
+    when: AsOf | None = None
+    if at := node.get("at_clause"):
+        expr = at.get("expr") or {}
+        literal = expr.get("literal") or {}
+        told = literal.get("text", (expr.get("value") or {}).get("value"))
+        while told is None and (expr := expr.get("child") or {}):
+            # A cast, as of a timestamp.
+            told = (expr.get("literal") or {}).get("text", (expr.get("value") or {}).get("value"))
+        if told is None or not known:
+            raise InvalidArgument("AT takes a literal: AT (VERSION => 3), AT (TIMESTAMP => '2026-01-31')")
+        when = int(told) if _NUMBER.match(str(told)) else str(told)
+    return _Named(start if known else 0, length if known else 0, parts, when)  # type: ignore[arg-type]
+
+
+def _variable(name: str) -> Any:
+    """A frame that the caller of this package has in a variable of that name."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "drumlin":
+        frame = frame.f_back
+    if frame is None:
+        return None
+    value = frame.f_locals.get(name, frame.f_globals.get(name))
+    pandas = loaded("pandas")
+    is_frame = hasattr(value, "__arrow_c_stream__") or (pandas is not None and isinstance(value, pandas.DataFrame))
+    return value if is_frame and not isinstance(value, type) else None
 
 
 def _names(text: str) -> Iterator[str]:
@@ -103,9 +267,10 @@ def _is_readable(core: _drumlin.Dataset, column: str) -> bool:
 
 def _readings(name: str, as_of: AsOf | None) -> Iterator[tuple[str, AsOf | None]]:
     yield name, as_of
-    path, at, when = name.rpartition("@")
-    if at and path and when:
-        yield path, int(when) if _NUMBER.match(when) else when
+    # The first @ too, since names of snapshots may have some.
+    for path, at, when in dict.fromkeys((name.rpartition("@"), name.partition("@"))):
+        if at and path and when:
+            yield path, int(when) if _NUMBER.match(when) else when
 
 
 def _pattern(path: str) -> tuple[str, Sequence[str] | None]:

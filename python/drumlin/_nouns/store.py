@@ -307,7 +307,7 @@ class Store(Tables[Version]):
         ('prices/A', 'delete', 0, 1, 'nightly load', 'importer')
         ('prices/A', 'write', 2, 0, 'nightly load', 'importer')
         """
-        return Tables(self._core.with_message(text(message, "message")), self._core, message)
+        return Messaged(self, text(message, "message"))
 
     def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
         """Begins a transaction, which is committed at the end of a ``with`` block. It blocks no other call. Its commit
@@ -327,6 +327,9 @@ class Store(Tables[Version]):
 
     def _at_one_instant(self) -> Tables[Any]:
         return self.transaction(read_only=True)
+
+    def _atomically(self, function: Callable[[Tables[Any]], Any]) -> Any:
+        return self.transact(function)
 
     def transact(self, function: Callable[[Transaction], _T], *, message: str | None = None) -> _T:
         """Calls ``function`` with a transaction, and commits it with ``message``; runs it again from the start if
@@ -584,3 +587,23 @@ class Store(Tables[Version]):
 def store_at(address: Address) -> Store:
     """The store at the address from a pickle."""
     return Store(find(Address(*address)))
+
+
+class Messaged(Tables[Version]):
+    """The tables of a store, whose commits carry a message."""
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store, message: str) -> None:
+        super().__init__(store._core.with_message(message), store._core, message)
+        self._store = store
+
+    def transaction(self) -> Transaction:
+        """Begins a transaction whose commit carries the message."""
+        return self._store.transaction(message=self._message)
+
+    def _at_one_instant(self) -> Tables[Any]:
+        return self._store.transaction(read_only=True)
+
+    def _atomically(self, function: Callable[[Tables[Any]], Any]) -> Any:
+        return self._store.transact(function, message=self._message)

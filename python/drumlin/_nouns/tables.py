@@ -1,6 +1,6 @@
 """Operations on tables by path, in a store or in a transaction."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from drumlin import _drumlin
@@ -300,14 +300,21 @@ class Tables(Addressed, Habits, Generic[_V]):
         >>> store.sql("select count(*) from 'prices/MSFT@0' where close > $least", params={"least": 3}).fetchall()
         [(1,)]
         """
-        from drumlin._engines.sql import query as run
+        from drumlin._engines.statements import script
 
         if not isinstance(query, str):
             raise TypeError(f"query must be a str, not {a_type(query)}")
         if params is not None and not isinstance(params, (list, tuple, Mapping)):
             raise TypeError(f"params must be a list or a dict of values, not {a_type(params)}")
-        at = self._at_one_instant()
-        return run(at._tables, at._of, query, as_of, params)
+        return script(self, query, as_of, params)
+
+    def _atomically(self, function: "Callable[[Tables[Any]], Any]") -> Any:
+        """Calls a function of tables, all of whose changes are one commit. In a transaction, they are already."""
+        if self._message is not None:
+            raise InvalidArgument(
+                "these tables come from a pickle; SQL that changes some is for store.with_message(...)"
+            )
+        return function(self)
 
     def _at_one_instant(self) -> "Tables[Any]":
         """The same tables as of now, unaffected by later commits. A transaction is that already."""
@@ -426,6 +433,7 @@ class Tables(Addressed, Habits, Generic[_V]):
         as_of: AsOf | None = None,
         columns: Iterable[Any] | str | None = None,
         where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -440,6 +448,7 @@ class Tables(Addressed, Habits, Generic[_V]):
         as_of: AsOf | None = None,
         columns: Iterable[Any] | str | None = None,
         where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -453,6 +462,7 @@ class Tables(Addressed, Habits, Generic[_V]):
         as_of: AsOf | None = None,
         columns: Iterable[Any] | str | None = None,
         where: FilterLike | None = None,
+        params: Params | None = None,
         limit: int | None = None,
         tail: int | None = None,
         rows: slice | None = None,
@@ -471,7 +481,7 @@ class Tables(Addressed, Habits, Generic[_V]):
         {'a': 1, 'b': 2}
         """
         asked = names(paths, "paths")
-        text = predicate(where, lambda: self.scan(asked[0], as_of=as_of))
+        text = predicate(where, lambda: self.scan(asked[0], as_of=as_of), params)
         selected = selection(as_of, columns, text, limit, tail, native, rows)
 
         def result(path: str, reading: Any) -> Any:

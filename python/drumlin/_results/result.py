@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Groupable", "Groups", "Result", "Results"]
 
 
-@names_arguments()
+@names_arguments("agg")
 class Groups(Habits):
     """Rows in groups; made by :meth:`Dataset.group_by <drumlin.Dataset.group_by>` and :meth:`Dataset.resample
     <drumlin.Dataset.resample>`. No data is read until :meth:`agg` is called."""

@@ -46,5 +46,5 @@ def as_of_argument(as_of: AsOf | None) -> AsOf | None:
     if as_of is None or isinstance(as_of, (str, dt.date)):
         return as_of
     if isinstance(as_of, bool) or not hasattr(as_of, "__index__"):
-        raise TypeError(f"as_of must be a version's number, a snapshot's name or a datetime, not {a_type(as_of)}")
+        raise TypeError(f"as_of must be a version's number, a snapshot's name or a time, not {a_type(as_of)}")
     return operator.index(as_of)

@@ -4,12 +4,12 @@
 const COMPARED_MAX: usize = 120;
 
 /// The name that is most like `name` among others, if one is: by letters that are added, left out or replaced, at most one and
-/// a fourth of its own, upper or lower case. Takes time proportional to the names and to the square of their lengths.
+/// a fourth of its own, but not all, upper or lower case. Takes time proportional to the names and to the square of their lengths.
 pub fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name: Vec<char> = name.to_lowercase().chars().take(COMPARED_MAX).collect();
     let near = among.filter_map(|other| {
         let lower: Vec<char> = other.to_lowercase().chars().take(COMPARED_MAX).collect();
-        let most = 1 + lower.len() / 4;
+        let most = (1 + lower.len() / 4).min(lower.len().saturating_sub(1));
         let distance = (lower.len().abs_diff(name.len()) <= most).then(|| distance(&name, &lower))?;
         (distance <= most).then_some((distance, other))
     });
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn names_that_are_near_are_found() {
-        let names = || ["close", "open", "prices/us/AAPL", "größe"].into_iter();
+        let names = || ["close", "open", "prices/us/AAPL", "größe", "n"].into_iter();
         for (meant, found) in [
             ("clse", "close"),
             ("OPEN", "open"),
@@ -46,7 +46,7 @@ mod tests {
         ] {
             assert_eq!(nearest(meant, names()), Some(found), "{meant}");
         }
-        for far in ["", "volume", "prices"] {
+        for far in ["", "volume", "prices", "x"] {
             assert_eq!(nearest(far, names()), None, "{far}");
         }
     }

@@ -1,0 +1,292 @@
+"""SQL that changes tables: each statement is read by the core's parser, its query run by DuckDB, and its effect is
+the operation of the store that Python has. One statement is one commit; from ``begin`` to ``commit``, all of them are."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from drumlin import _drumlin
+from drumlin._arguments.checks import AsOf
+from drumlin._arguments.parameters import with_params
+from drumlin._engines.sql import connect, prepare, query
+from drumlin._errors import AlreadyExists, InvalidArgument
+
+__all__ = ["script"]
+
+#: What DuckDB calls statements that only read.
+_READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
+#: What it calls those that change tables, and transactions.
+_CHANGES = {"INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "TRANSACTION", "MERGE_INTO"}
+
+
+def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
+    """Runs statements one after the other; returns what the last one gives: the relation of a query, or the report of a
+    change."""
+    parts = [(part.type.name, part.query) for part in connect().extract_statements(text)]
+    if not parts:
+        raise InvalidArgument("the text has no statement")
+    for kind, part in parts:
+        if kind not in _READS | _CHANGES:
+            raise InvalidArgument(
+                f"{kind} would be lost: each call has a DuckDB of its own; use duckdb.connect(), which reads "
+                f"store.scan(pattern): {part.strip()[:60]}"
+            )
+    if len(parts) > 1 and params is not None:
+        raise InvalidArgument("params are for one statement; give each its own call")
+    if any(kind in _CHANGES for kind, _ in parts) and as_of is not None:
+        raise InvalidArgument("as_of is for queries; what is old is not changed")
+    return _Run(place, as_of, params).all(parts)
+
+
+class _Run:
+    """A run of a script."""
+
+    def __init__(self, place: Any, as_of: AsOf | None, params: Any) -> None:
+        self.place, self.as_of, self.params = place, as_of, params
+        #: The transaction that the script has begun.
+        self.transaction: Any = None
+
+    def all(self, parts: list[tuple[str, str]]) -> Any:
+        answer = None
+        try:
+            for kind, text in parts:
+                answer = self.one(kind, text)
+        except BaseException:
+            if self.transaction is not None:
+                self.transaction._core.abort()
+            raise
+        if self.transaction is not None:
+            self.transaction._core.abort()
+            raise InvalidArgument(
+                "the script begins a transaction and does not end it, so nothing was changed; end it with commit, or "
+                "use with store.transaction() as tx: tx.sql(...)"
+            )
+        return answer
+
+    def one(self, kind: str, text: str) -> Any:
+        where = self.place if self.transaction is None else self.transaction
+        if kind in _READS:
+            return query(where._at_one_instant(), text, self.as_of, self.params)
+        told = json.loads(_drumlin.parse_statement(text if self.params is None else with_params(text, self.params)))
+        match told["do"]:
+            case "begin":
+                if self.transaction is not None or not hasattr(where, "transaction"):
+                    raise InvalidArgument("a transaction has begun already, and has none within")
+                self.transaction = where.transaction()
+                return None
+            case "commit" | "rollback" as end:
+                if self.transaction is None:
+                    raise InvalidArgument(
+                        f"{end} without begin in the same script; over several calls, use with store.transaction() as "
+                        "tx: tx.sql(...)"
+                    )
+                ended, self.transaction = self.transaction, None
+                return ended.commit() if end == "commit" else ended._core.abort()
+        return where._atomically(lambda place: _DO[told["do"]](place, told))
+
+
+def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
+    """The rows of a query in the types that columns of a table have, as an Arrow reader."""
+    connection = connect()
+    target = prepare(connection, place, f"select * from {_quoted(table)}", None).text
+    types = dict(zip(*_described(connection, target), strict=True))
+    for name in columns:
+        if name not in types:
+            raise InvalidArgument(f"{table!r} has no column {name!r}; the columns are {list(types)}")
+    bound = prepare(connection, place, text, None)
+    given = len(_described(connection, bound.text, bound.wrong)[0])
+    if given != len(columns):
+        raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
+    casts = ", ".join(f"cast(#{at} as {types[name]}) as {_quoted(name)}" for at, name in enumerate(columns, 1))
+    return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
+
+
+def _described(connection: Any, text: str, wrong: dict[str, Exception] | None = None) -> tuple[list[str], list[str]]:
+    """The names and types of the columns of a query."""
+    try:
+        made = connection.sql(text)
+    except Exception as error:
+        for name, reason in (wrong or {}).items():
+            if name in str(error):
+                raise reason from None
+        raise
+    return made.columns, [str(kind) for kind in made.types]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _insert(place: Any, told: dict[str, Any]) -> Any:
+    table = place.table(told["table"])
+    names = table.schema().names
+    columns = told["columns"] or names
+    if told["query"] is None:
+        raise InvalidArgument("INSERT needs VALUES or a query")
+    rows = _rows(place, told["query"], told["table"], columns)
+    # Columns that are not named get their default.
+    schema = "strict" if set(columns) == set(names) else "evolve"
+    key, conflict = table.stat().key, told["conflict"]
+    if conflict is None:
+        return table.insert(rows, schema=schema) if key else table.append(rows, schema=schema)
+    if not key:
+        raise InvalidArgument(f"{told['table']!r} has no key, by which rows could conflict")
+    if conflict["do"] == "replace":
+        return table.upsert(rows, schema=schema)
+    if conflict["on"] and set(conflict["on"]) != set(key):
+        raise InvalidArgument(f"ON CONFLICT is for the key {key}, not for {conflict['on']}")
+    merge = table.merge(rows, on=key)
+    if conflict["do"] == "update":
+        sides = lambda text: None if text is None else _sides(text, names)  # noqa: E731
+        merge.when_matched(
+            update={name: sides(value) for name, value in conflict["set"]}, condition=sides(conflict["where"])
+        )
+    return merge.when_not_matched(insert=True).execute()
+
+
+def _sides(text: str, names: list[str]) -> str:
+    """An expression of ON CONFLICT in the words of a merge: ``excluded.x`` is of the source, ``x`` of the table."""
+    known = {name.casefold() for name in names}
+
+    def side(match: "re.Match[str]") -> str:
+        if match["word"] is None:
+            return match[0]
+        word = match["word"]
+        if word.casefold().startswith("excluded."):
+            return f"source.{word[len('excluded.') :]}"
+        return f"target.{word}" if word.casefold() in known else word
+
+    return re.sub(r"'(?:[^']|'')*'|(?P<word>[A-Za-z_][\w.]*)", side, text)
+
+
+def _update(place: Any, told: dict[str, Any]) -> Any:
+    return place.table(told["table"]).update(dict(told["set"]), where=told["where"])
+
+
+def _delete(place: Any, told: dict[str, Any]) -> Any:
+    return place.table(told["table"]).delete(told["where"] or "true")
+
+
+def _truncate(place: Any, told: dict[str, Any]) -> Any:
+    return [place.table(table).delete("true") for table in told["tables"]][-1]
+
+
+def _drop(place: Any, told: dict[str, Any]) -> Any:
+    return place.drop(told["tables"], missing_ok=told["if_exists"])
+
+
+def _create(place: Any, told: dict[str, Any]) -> Any:
+    table = place.table(told["table"])
+    if table.exists():
+        if told["if_not_exists"]:
+            return None
+        if not told["replace"]:
+            raise AlreadyExists(f"there is a table at {told['table']!r}")
+        if told["query"] is None:
+            table.drop()
+    if told["query"] is not None:
+        if told["columns"] or told["key"] or told["checks"]:
+            raise InvalidArgument("CREATE TABLE AS takes no columns, key or checks; create the table, then insert")
+        connection = connect()
+        bound = prepare(connection, place, told["query"], None)
+        _described(connection, bound.text, bound.wrong)
+        return table.write(connection.sql(bound.text).to_arrow_reader())
+    columns = told["columns"]
+    made = table.create({one["name"]: one["type"] for one in columns}, key=told["key"])
+    required = [one["name"] for one in columns if one["not_null"] or one["name"] in told["key"]]
+    defaults = {one["name"]: _value(one["default"], one["type"]) for one in columns if one["default"] is not None}
+    checks = {name or f"check_{at}": check for at, (name, check) in enumerate(told["checks"], 1)}
+    if required or defaults or checks:
+        return table.add_constraints(not_null=required, defaults=defaults or None, checks=checks or None)
+    return made
+
+
+def _value(text: str, kind: str) -> Any:
+    """The value of an expression without columns."""
+    return connect().sql(f"select cast({text} as {kind})").fetchall()[0][0]
+
+
+def _alter(place: Any, told: dict[str, Any]) -> Any:
+    table = place.table(told["table"])
+    if told["if_exists"] and not table.exists():
+        return None
+    answer = None
+    for change in told["changes"]:
+        answer = _altered(place, table, change)
+    return answer
+
+
+def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
+    names = table.schema().names
+    match change:
+        case {"do": "add", "column": column, "if_not_exists": lenient}:
+            if lenient and column["name"] in names:
+                return None
+            kind, default = column["type"], column["default"]
+            given = kind if default is None else (kind, _value(default, kind))
+            made = table.add_columns({column["name"]: given})
+            return table.add_constraints(not_null=column["name"]) if column["not_null"] else made
+        case {"do": "drop", "columns": columns, "if_exists": lenient}:
+            there = [name for name in columns if name in names or not lenient]
+            return table.drop_columns(there) if there else None
+        case {"do": "rename", "old": old, "new": new}:
+            return table.rename_columns({old: new})
+        case {"do": "move", "to": to}:
+            return place.move(table.path, to)
+        case {"do": "widen", "column": name, "type": kind}:
+            return table.widen({name: kind})
+        case {"do": "not_null", "column": name}:
+            return table.add_constraints(not_null=name)
+        case {"do": "nullable", "column": name}:
+            return table.drop_constraints(not_null=name)
+        case {"do": "default", "column": name, "value": value}:
+            kind = table.schema().types[names.index(name)] if name in names else "string"
+            return table.add_constraints(defaults={name: _value(value, _sql_type(place, table.path, name, kind))})
+        case {"do": "no_default", "column": name}:
+            return table.drop_constraints(defaults=name)
+        case {"do": "check", "name": name, "check": check}:
+            return table.add_constraints(checks={name or f"check_{len(table.constraints().checks) + 1}": check})
+        case {"do": "no_check", "name": name, "if_exists": lenient}:
+            if lenient and name not in table.constraints().checks:
+                return None
+            return table.drop_constraints(checks=name)
+    raise InvalidArgument(f"ALTER TABLE: {change}")
+
+
+def _sql_type(place: Any, path: str, name: str, kind: str) -> str:
+    connection = connect()
+    names, types = _described(connection, prepare(connection, place, f"select * from {_quoted(path)}", None).text)
+    return types[names.index(name)] if name in names else kind
+
+
+def _copy(place: Any, told: dict[str, Any]) -> Any:
+    if not told["to"]:
+        if told["options"]:
+            raise InvalidArgument(
+                f"COPY FROM takes no options; use insert into t select * from read_csv({told['file']!r}, ...)"
+            )
+        asked = {"query": f"select * from {_literal(told['file'])}", "conflict": None}
+        return _insert(place, {**asked, "table": told["table"], "columns": told["columns"]})
+    columns = ", ".join(map(_quoted, told["columns"])) or "*"
+    text = told["query"] or f"select {columns} from {_quoted(told['table'])}"
+    connection = connect()
+    bound = prepare(connection, place, text, None)
+    _described(connection, bound.text, bound.wrong)
+    return connection.sql(f"copy ({bound.text}) to {_literal(told['file'])} {told['options']}")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_DO: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+    "insert": _insert,
+    "update": _update,
+    "delete": _delete,
+    "truncate": _truncate,
+    "drop": _drop,
+    "create": _create,
+    "alter": _alter,
+    "copy": _copy,
+}

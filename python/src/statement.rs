@@ -1,0 +1,256 @@
+//! Statements of SQL that change a store, as JSON: what is to be done, with queries and expressions as text.
+
+use drumlin::{Error, Result};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, ColumnDef, ColumnOption, ConflictTarget,
+    CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, ObjectName, ObjectType, OnConflictAction,
+    OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableConstraint, TableFactor, TableObject,
+    TableWithJoins, Update,
+};
+use sqlparser::dialect::DuckDbDialect;
+use sqlparser::parser::Parser;
+
+use crate::errors::raise;
+
+/// How deep a statement may be nested.
+const DEPTH_MAX: usize = 50;
+
+/// What a statement is to do, as JSON.
+#[pyfunction]
+pub fn parse_statement(text: &str) -> PyResult<String> {
+    parse(text).map(|told| told.to_string()).map_err(raise)
+}
+
+fn parse(text: &str) -> Result<Value> {
+    let parsed = Parser::new(&DuckDbDialect {})
+        .with_recursion_limit(DEPTH_MAX)
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_statement())
+        .map_err(|e| Error::invalid(format!("cannot parse the statement: {e}")))?;
+    match parsed {
+        Statement::Insert(insert) => self::insert(&insert),
+        Statement::Update(update) => self::update(&update),
+        Statement::Delete(delete) => self::delete(&delete),
+        Statement::CreateTable(create) => self::create(&create),
+        Statement::AlterTable(alter) => {
+            let changes = alter.operations.iter().map(self::alter).collect::<Result<Vec<_>>>()?;
+            Ok(json!({ "do": "alter", "table": path(&alter.name)?, "if_exists": alter.if_exists, "changes": changes }))
+        }
+        Statement::Drop { object_type: ObjectType::Table, if_exists, names, .. } => {
+            let paths = names.iter().map(path).collect::<Result<Vec<_>>>()?;
+            Ok(json!({ "do": "drop", "tables": paths, "if_exists": if_exists }))
+        }
+        Statement::Truncate(truncate) => {
+            let paths = truncate.table_names.iter().map(|table| path(&table.name)).collect::<Result<Vec<_>>>()?;
+            Ok(json!({ "do": "truncate", "tables": paths }))
+        }
+        Statement::Copy { source, to, target: CopyTarget::File { filename }, .. } => copy(&source, to, &filename, text),
+        Statement::StartTransaction { .. } => Ok(json!({ "do": "begin" })),
+        Statement::Commit { .. } => Ok(json!({ "do": "commit" })),
+        Statement::Rollback { .. } => Ok(json!({ "do": "rollback" })),
+        other => Err(unsupported(&first_words(&other.to_string()))),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    let call = match what.split(' ').next().unwrap_or_default() {
+        "MERGE" => "table.merge(data, on=[...]).when_matched(update=True).when_not_matched(insert=True).execute()",
+        _ => "the call of the store that does it; help(drumlin.Store) lists them",
+    };
+    Error::invalid(format!("{what} ... is not part of the SQL that changes a store; use {call}"))
+}
+
+fn first_words(text: &str) -> String {
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// A dotted or quoted name as a path.
+fn path(name: &ObjectName) -> Result<String> {
+    let names = name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str()));
+    let names = names.collect::<Option<Vec<_>>>().ok_or_else(|| Error::invalid(format!("'{name}' names no table")))?;
+    Ok(names.join("/"))
+}
+
+fn column(name: &ObjectName) -> Result<String> {
+    match name.0.last().and_then(|part| part.as_ident()) {
+        Some(ident) => Ok(ident.value.clone()),
+        None => Err(Error::invalid(format!("'{name}' names no column"))),
+    }
+}
+
+fn values(names: &[Ident]) -> Vec<&str> {
+    names.iter().map(|name| name.value.as_str()).collect()
+}
+
+/// The only table of a clause.
+fn table(of: &TableWithJoins) -> Result<String> {
+    match &of.relation {
+        TableFactor::Table { name, .. } if of.joins.is_empty() => path(name),
+        other => Err(Error::invalid(format!("'{other}' is not one table, which is what can be changed"))),
+    }
+}
+
+fn sets(assignments: &[Assignment]) -> Result<Vec<(String, String)>> {
+    let set = |set: &Assignment| match &set.target {
+        AssignmentTarget::ColumnName(name) => Ok((column(name)?, set.value.to_string())),
+        AssignmentTarget::Tuple(_) => Err(Error::invalid(format!("'{set}' sets several columns at once; set each"))),
+    };
+    assignments.iter().map(set).collect()
+}
+
+fn insert(insert: &Insert) -> Result<Value> {
+    let TableObject::TableName(name) = &insert.table else { return Err(unsupported("INSERT INTO FUNCTION")) };
+    if insert.returning.is_some() {
+        return Err(unsupported("INSERT RETURNING"));
+    }
+    let columns = insert.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+    let conflict = match (&insert.or, insert.ignore, insert.replace_into, &insert.on) {
+        (Some(SqliteOnConflict::Replace), ..) | (_, _, true, _) => json!({ "do": "replace" }),
+        (Some(SqliteOnConflict::Ignore), ..) | (_, true, ..) => json!({ "do": "nothing", "on": [] }),
+        (Some(_), ..) => return Err(unsupported("INSERT OR")),
+        (_, _, _, Some(OnInsert::OnConflict(conflict))) => {
+            let on = match &conflict.conflict_target {
+                Some(ConflictTarget::Columns(columns)) => values(columns),
+                Some(ConflictTarget::OnConstraint(_)) => return Err(unsupported("ON CONSTRAINT")),
+                None => Vec::new(),
+            };
+            match &conflict.action {
+                OnConflictAction::DoNothing => json!({ "do": "nothing", "on": on }),
+                OnConflictAction::DoUpdate(update) => {
+                    let when = update.selection.as_ref().map(Expr::to_string);
+                    json!({ "do": "update", "on": on, "set": sets(&update.assignments)?, "where": when })
+                }
+            }
+        }
+        (_, _, _, Some(_)) => return Err(unsupported("ON DUPLICATE KEY")),
+        (None, false, false, None) => Value::Null,
+    };
+    let query = insert.source.as_ref().map(ToString::to_string);
+    Ok(json!({ "do": "insert", "table": path(name)?, "columns": columns, "query": query, "conflict": conflict }))
+}
+
+fn update(update: &Update) -> Result<Value> {
+    if update.from.is_some() || update.returning.is_some() || update.limit.is_some() {
+        return Err(unsupported("UPDATE FROM, RETURNING or LIMIT"));
+    }
+    let selection = update.selection.as_ref().map(Expr::to_string);
+    Ok(json!({ "do": "update", "table": table(&update.table)?, "set": sets(&update.assignments)?, "where": selection }))
+}
+
+fn delete(delete: &Delete) -> Result<Value> {
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+    let [of] = &from[..] else { return Err(unsupported("DELETE of several tables")) };
+    if delete.using.is_some() || delete.returning.is_some() || delete.limit.is_some() || !delete.tables.is_empty() {
+        return Err(unsupported("DELETE USING, RETURNING or LIMIT"));
+    }
+    Ok(json!({ "do": "delete", "table": table(of)?, "where": delete.selection.as_ref().map(Expr::to_string) }))
+}
+
+fn create(create: &CreateTable) -> Result<Value> {
+    if create.temporary || create.external || create.like.is_some() || create.clone.is_some() {
+        return Err(unsupported("CREATE TEMPORARY or EXTERNAL TABLE, LIKE or CLONE"));
+    }
+    let (mut columns, mut key, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    for definition in &create.columns {
+        let told = self::definition(definition)?;
+        if told["key"] == json!(true) {
+            key.push(definition.name.value.clone());
+        }
+        checks.extend(told["checks"].as_array().cloned().unwrap_or_default());
+        columns.push(told);
+    }
+    for constraint in &create.constraints {
+        match constraint {
+            TableConstraint::PrimaryKey(primary) => {
+                for indexed in &primary.columns {
+                    match &indexed.column.expr {
+                        Expr::Identifier(name) => key.push(name.value.clone()),
+                        other => return Err(Error::invalid(format!("'{other}' is not a column, of which a key is made"))),
+                    }
+                }
+            }
+            TableConstraint::Check(check) => {
+                checks.push(json!([check.name.as_ref().map(|name| &name.value), check.expr.to_string()]));
+            }
+            other => return Err(unsupported(&first_words(&other.to_string()))),
+        }
+    }
+    Ok(json!({
+        "do": "create", "table": path(&create.name)?, "columns": columns, "key": key, "checks": checks,
+        "query": create.query.as_ref().map(ToString::to_string), "replace": create.or_replace,
+        "if_not_exists": create.if_not_exists,
+    }))
+}
+
+fn definition(column: &ColumnDef) -> Result<Value> {
+    let (mut not_null, mut key, mut default, mut checks) = (false, false, None, Vec::new());
+    for option in &column.options {
+        match &option.option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => not_null = true,
+            ColumnOption::PrimaryKey(_) => key = true,
+            ColumnOption::Default(value) => default = Some(value.to_string()),
+            ColumnOption::Check(check) => {
+                let name = option.name.as_ref().or(check.name.as_ref()).map(|name| &name.value);
+                checks.push(json!([name, check.expr.to_string()]));
+            }
+            other => return Err(unsupported(&first_words(&other.to_string()))),
+        }
+    }
+    let data_type = column.data_type.to_string();
+    Ok(json!({
+        "name": column.name.value, "type": data_type, "not_null": not_null, "key": key, "default": default, "checks": checks,
+    }))
+}
+
+fn alter(operation: &AlterTableOperation) -> Result<Value> {
+    Ok(match operation {
+        AlterTableOperation::AddColumn { column_def, if_not_exists, .. } => {
+            json!({ "do": "add", "column": definition(column_def)?, "if_not_exists": if_not_exists })
+        }
+        AlterTableOperation::DropColumn { column_names, if_exists, .. } => {
+            json!({ "do": "drop", "columns": values(column_names), "if_exists": if_exists })
+        }
+        AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+            json!({ "do": "rename", "old": old_column_name.value, "new": new_column_name.value })
+        }
+        AlterTableOperation::RenameTable { table_name: RenameTableNameKind::As(name) | RenameTableNameKind::To(name) } => {
+            json!({ "do": "move", "to": path(name)? })
+        }
+        AlterTableOperation::AlterColumn { column_name, op } => {
+            let name = &column_name.value;
+            match op {
+                AlterColumnOperation::SetNotNull => json!({ "do": "not_null", "column": name }),
+                AlterColumnOperation::DropNotNull => json!({ "do": "nullable", "column": name }),
+                AlterColumnOperation::SetDefault { value } => {
+                    json!({ "do": "default", "column": name, "value": value.to_string() })
+                }
+                AlterColumnOperation::DropDefault => json!({ "do": "no_default", "column": name }),
+                AlterColumnOperation::SetDataType { data_type, using: None, .. } => {
+                    json!({ "do": "widen", "column": name, "type": data_type.to_string() })
+                }
+                other => return Err(unsupported(&first_words(&other.to_string()))),
+            }
+        }
+        AlterTableOperation::AddConstraint { constraint: TableConstraint::Check(check), .. } => {
+            json!({ "do": "check", "name": check.name.as_ref().map(|name| &name.value), "check": check.expr.to_string() })
+        }
+        AlterTableOperation::DropConstraint { name, if_exists, .. } => {
+            json!({ "do": "no_check", "name": name.value, "if_exists": if_exists })
+        }
+        other => return Err(unsupported(&format!("ALTER TABLE {}", first_words(&other.to_string())))),
+    })
+}
+
+/// What is copied, and the rest of the statement from the name of the file on.
+fn copy(source: &CopySource, to: bool, file: &str, text: &str) -> Result<Value> {
+    let (table, columns, query) = match source {
+        CopySource::Table { table_name, columns } => (Some(path(table_name)?), values(columns), None),
+        CopySource::Query(query) => (None, Vec::new(), Some(query.to_string())),
+    };
+    let quoted = format!("'{}'", file.replace('\'', "''"));
+    let rest = text.rfind(&quoted).map_or("", |at| text[at + quoted.len()..].trim_end_matches([';', ' ', '\n']));
+    Ok(json!({ "do": "copy", "table": table, "columns": columns, "query": query, "to": to, "file": file, "options": rest }))
+}
