@@ -24,6 +24,7 @@ _QUOTED = re.compile(
 )
 _NAMED = re.compile(r"\{([^{}/]+)\}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}\Z")
+_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 _SHOW = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*\Z", re.IGNORECASE)
 #: A name that ends so is that of a file, which DuckDB reads.
 _FILE = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|arrow|gz|zst)\Z|://", re.IGNORECASE)
@@ -159,8 +160,11 @@ def _tables_named(tables: _drumlin.Tables, name: str) -> list[str]:
 def _tables_of(connection: Any, text: str) -> list[_Named]:
     """The tables that DuckDB's own parser sees in a query, without those that the query defines itself. None are known
     of a query that it does not take apart."""
+    explains = _EXPLAIN.match(text)
+    before = "" if explains is None else explains[0]
+    asked = text[len(before) :]
     try:
-        told = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [text]).fetchall()[0][0])
+        told = json.loads(connection.execute("select json_serialize_sql(?::varchar)", [asked]).fetchall()[0][0])
     except Exception:
         return []
     found: list[_Named] = []
@@ -179,6 +183,7 @@ def _tables_of(connection: Any, text: str) -> list[_Named]:
                 walk(one)
 
     walk(told.get("statements", []))
+    found = [named._replace(start=named.start + len(before.encode())) for named in found]
     return [named for named in found if len(named.parts) > 1 or named.parts[0].casefold() not in defined]
 
 

@@ -1,16 +1,17 @@
 """SQL that changes tables: each statement is read by the core's parser, its query run by DuckDB, and its effect is
-the operation of the store that Python has. One statement is one commit; from ``begin`` to ``commit``, all of them are."""
+the operation of the store that Python has. A statement is one commit, and so are all from ``begin`` to ``commit``."""
 
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
 from drumlin._arguments.parameters import with_params
 from drumlin._engines.sql import connect, prepare, query
-from drumlin._errors import AlreadyExists, InvalidArgument
+from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
+from drumlin._optional import need
 
 __all__ = ["script"]
 
@@ -20,10 +21,46 @@ _READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "TRANSACTION", "MERGE_INTO"}
 
 
+#: How often a transaction is run again whose tables others have changed.
+_ATTEMPTS = 20
+
+
+class _Rollback(Exception):
+    """Ends a transaction without a commit."""
+
+
 def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
     """Runs statements one after the other; returns what the last one gives: the relation of a query, or the report of a
     change."""
-    parts = [(part.type.name, part.query) for part in connect().extract_statements(text)]
+    parts = _parts(text)
+    if len(parts) > 1 and params is not None:
+        raise InvalidArgument("params are for one statement; give each its own call")
+    if as_of is not None and any(kind in _CHANGES for kind, _ in parts):
+        raise InvalidArgument("as_of is for queries; what is old is not changed")
+    answer = None
+    for block in _blocks(place, parts, params):
+        if isinstance(block, list):
+            answer = _together(place, block, as_of)
+            continue
+        _, statement, told = block
+        answer = _one(place, statement, told, as_of, params)
+    return answer
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """The statements of a text, each with what DuckDB calls its kind."""
+    duckdb = need("duckdb", "sql()", "duckdb")
+    try:
+        parts = [(part.type.name, part.query) for part in duckdb.extract_statements(text)]
+    except duckdb.Error:
+        # What DuckDB does not parse, we may.
+        try:
+            _drumlin.parse_statement(text)
+        except InvalidArgument:
+            pass
+        else:
+            return [("ALTER", text)]
+        raise
     if not parts:
         raise InvalidArgument("the text has no statement")
     for kind, part in parts:
@@ -32,58 +69,79 @@ def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
                 f"{kind} would be lost: each call has a DuckDB of its own; use duckdb.connect(), which reads "
                 f"store.scan(pattern): {part.strip()[:60]}"
             )
-    if len(parts) > 1 and params is not None:
-        raise InvalidArgument("params are for one statement; give each its own call")
-    if any(kind in _CHANGES for kind, _ in parts) and as_of is not None:
-        raise InvalidArgument("as_of is for queries; what is old is not changed")
-    return _Run(place, as_of, params).all(parts)
+    return parts
 
 
-class _Run:
-    """A run of a script."""
+#: A statement, or those of a transaction: the kind of each, its text, and what it is to do, if it changes something.
+_Statement: TypeAlias = tuple[str, str, "dict[str, Any] | None"]
 
-    def __init__(self, place: Any, as_of: AsOf | None, params: Any) -> None:
-        self.place, self.as_of, self.params = place, as_of, params
-        #: The transaction that the script has begun.
-        self.transaction: Any = None
 
-    def all(self, parts: list[tuple[str, str]]) -> Any:
-        answer = None
-        try:
-            for kind, text in parts:
-                answer = self.one(kind, text)
-        except BaseException:
-            if self.transaction is not None:
-                self.transaction._core.abort()
-            raise
-        if self.transaction is not None:
-            self.transaction._core.abort()
-            raise InvalidArgument(
-                "the script begins a transaction and does not end it, so nothing was changed; end it with commit, or "
-                "use with store.transaction() as tx: tx.sql(...)"
-            )
-        return answer
-
-    def one(self, kind: str, text: str) -> Any:
-        where = self.place if self.transaction is None else self.transaction
-        if kind in _READS:
-            return query(where._at_one_instant(), text, self.as_of, self.params)
-        told = json.loads(_drumlin.parse_statement(text if self.params is None else with_params(text, self.params)))
-        match told["do"]:
-            case "begin":
-                if self.transaction is not None or not hasattr(where, "transaction"):
+def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Statement | list[_Statement]]:
+    """The statements one by one, those between ``begin`` and ``commit`` as a list, at whose end is that or
+    ``rollback``."""
+    blocks: list[_Statement | list[_Statement]] = []
+    begun: list[_Statement] | None = None
+    for kind, part in parts:
+        text = part if params is None or kind in _READS else with_params(part, params)
+        told = None if kind in _READS else json.loads(_drumlin.parse_statement(text))
+        match told:
+            case {"do": "begin"}:
+                if begun is not None or not hasattr(place, "transaction"):
                     raise InvalidArgument("a transaction has begun already, and has none within")
-                self.transaction = where.transaction()
-                return None
-            case "commit" | "rollback" as end:
-                if self.transaction is None:
+                begun = []
+            case {"do": "commit" | "rollback" as end}:
+                if begun is None:
                     raise InvalidArgument(
                         f"{end} without begin in the same script; over several calls, use with store.transaction() as "
                         "tx: tx.sql(...)"
                     )
-                ended, self.transaction = self.transaction, None
-                return ended.commit() if end == "commit" else ended._core.abort()
-        return where._atomically(lambda place: _DO[told["do"]](place, told))
+                blocks.append([*begun, (kind, part, told)])
+                begun = None
+            case _:
+                (blocks if begun is None else begun).append((kind, part, told))
+    if begun is not None:
+        raise InvalidArgument(
+            "the script begins a transaction and does not end it, so nothing was done; end it with commit, or use with "
+            "store.transaction() as tx: tx.sql(...)"
+        )
+    return blocks
+
+
+def _one(place: Any, text: str, told: dict[str, Any] | None, as_of: AsOf | None, params: Any) -> Any:
+    if told is None:
+        return query(place._at_one_instant(), text, as_of, params)
+    return _again(lambda: place._atomically(lambda tables: _DO[told["do"]](tables, told)))
+
+
+def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> Any:
+    """The statements of a transaction in one commit; returns what the last of them gives, rows as they are read now."""
+    *statements, (_, _, end) = block
+
+    def run(tables: Any) -> Any:
+        answer = None
+        for _, text, told in statements:
+            if told is None:
+                answer = query(tables, text, as_of, None).to_arrow_table()
+            else:
+                answer = _DO[told["do"]](tables, told)
+        if end == {"do": "rollback"}:
+            raise _Rollback
+        return answer
+
+    try:
+        return _again(lambda: place._atomically(run))
+    except _Rollback:
+        return None
+
+
+def _again(run: Callable[[], Any]) -> Any:
+    """Runs a change; again if rows written by key had to become row groups first, or others were faster."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return run()
+        except Conflict:
+            continue
+    return run()
 
 
 def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
@@ -118,6 +176,10 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+#: The metadata of versions that an INSERT of rows by key makes.
+_NOTE = {"sql": "insert"}
+
+
 def _insert(place: Any, told: dict[str, Any]) -> Any:
     table = place.table(told["table"])
     names = table.schema().names
@@ -128,17 +190,21 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     # Columns that are not named get their default.
     schema = "strict" if set(columns) == set(names) else "evolve"
     key, conflict = table.stat().key, told["conflict"]
+    # Statements that follow in the same transaction may change what is in a version, not what is in memory alone.
     if conflict is None:
-        return table.insert(rows, schema=schema) if key else table.append(rows, schema=schema)
+        return table.insert(rows, schema=schema, metadata=_NOTE) if key else table.append(rows, schema=schema)
     if not key:
         raise InvalidArgument(f"{told['table']!r} has no key, by which rows could conflict")
     if conflict["do"] == "replace":
-        return table.upsert(rows, schema=schema)
+        return table.upsert(rows, schema=schema, metadata=_NOTE)
     if conflict["on"] and set(conflict["on"]) != set(key):
         raise InvalidArgument(f"ON CONFLICT is for the key {key}, not for {conflict['on']}")
     merge = table.merge(rows, on=key)
     if conflict["do"] == "update":
-        sides = lambda text: None if text is None else _sides(text, names)  # noqa: E731
+
+        def sides(text: str | None) -> str | None:
+            return None if text is None else _sides(text, names)
+
         merge.when_matched(
             update={name: sides(value) for name, value in conflict["set"]}, condition=sides(conflict["where"])
         )
@@ -178,20 +244,24 @@ def _drop(place: Any, told: dict[str, Any]) -> Any:
 
 def _create(place: Any, told: dict[str, Any]) -> Any:
     table = place.table(told["table"])
-    if table.exists():
-        if told["if_not_exists"]:
-            return None
-        if not told["replace"]:
-            raise AlreadyExists(f"there is a table at {told['table']!r}")
-        if told["query"] is None:
-            table.drop()
+    exists = table.exists()
+    if exists and told["if_not_exists"]:
+        return None
+    if exists and not told["replace"]:
+        raise AlreadyExists(f"there is a table at {told['table']!r}")
     if told["query"] is not None:
         if told["columns"] or told["key"] or told["checks"]:
             raise InvalidArgument("CREATE TABLE AS takes no columns, key or checks; create the table, then insert")
         connection = connect()
         bound = prepare(connection, place, told["query"], None)
         _described(connection, bound.text, bound.wrong)
-        return table.write(connection.sql(bound.text).to_arrow_reader())
+        # They may be rows of the table that is replaced.
+        rows = connection.sql(bound.text).to_arrow_table() if exists else connection.sql(bound.text).to_arrow_reader()
+        if exists:
+            table.drop()
+        return table.write(rows)
+    if exists:
+        table.drop()
     columns = told["columns"]
     made = table.create({one["name"]: one["type"] for one in columns}, key=told["key"])
     required = [one["name"] for one in columns if one["not_null"] or one["name"] in told["key"]]

@@ -1,0 +1,300 @@
+"""SQL over a store: queries by every way to name a table, and statements that change tables, which are done in tables
+of DuckDB too, and compared row for row.
+
+``DRUMLIN_STATEMENTS`` says how many random statements, ``DRUMLIN_SEED`` which.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+SEED = os.environ.get("DRUMLIN_SEED", "5")
+STATEMENTS = int(os.environ.get("DRUMLIN_STATEMENTS", "100"))
+
+
+@pytest.fixture
+def store() -> Iterator[drumlin.Store]:
+    with drumlin.open("memory://") as store:
+        store.write("prices/us/AAPL", {"n": [1, 2, 3], "close": [1.0, 60.0, 3.0]})
+        store.append("prices/us/AAPL", {"n": [4], "close": [4.0]})
+        store.write("odd name/x.y", {"n": [7]})
+        store.snapshot("a@b", "**")
+        yield store
+
+
+def rows(store: Any, query: str, **options: Any) -> list[Any]:
+    found: list[Any] = store.sql(query, **options).fetchall()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        ("prices.us.AAPL", 4),
+        ("'prices/us/AAPL'", 4),
+        ('"prices/us/AAPL"', 4),
+        ('prices.us."AAPL"', 4),
+        ("prices.us.AAPL AT (VERSION => 0)", 3),
+        ("prices.us.AAPL AT (VERSION => -2)", 3),
+        ("'prices/us/AAPL' at (timestamp => '2999-01-01')", 4),
+        ("'prices/us/AAPL' at (timestamp => timestamp '2999-01-01')", 4),
+        ("'prices/us/AAPL@a@b'", 4),
+        ("'prices/us/AAPL@-2'", 3),
+        ('"odd name"."x.y"', 1),
+        ("(select * from prices.us.AAPL) as q", 4),
+        ("(with AAPL as (select 1) select * from AAPL) as q", 1),
+        ("prices.us.AAPL as a join (from prices.us.AAPL at (version => 0)) as b using (n)", 3),
+        ("mine", 2),
+        ("ours", 1),
+        ("range(3)", 3),
+    ],
+)
+def test_tables_are_named_in_many_ways(store: drumlin.Store, table: str, count: int) -> None:
+    mine, ours = pa.table({"a": [1, 2]}), pd.DataFrame({"a": [1]})
+    assert store.sql(f"select count(*) from {table}").fetchall() == [(count,)]
+    assert mine.num_rows + len(ours) == 3
+    with store.transaction() as tx:
+        tx.append("prices/us/AAPL", {"n": [5], "close": [5.0]})
+        if (
+            "version" not in table.lower()
+            and "@" not in table
+            and "AAPL" in table
+            and "with" not in table
+            and "2999" not in table
+        ):
+            assert rows(tx, f"select count(*) from {table}") == [(count + 1,)]
+
+
+def test_what_is_there_is_told(store: drumlin.Store) -> None:
+    assert rows(store, "SHOW TABLES") == [("odd name/x.y",), ("prices/us/AAPL",)]
+    assert [row[:2] for row in rows(store, "describe 'prices/us/AAPL'")] == [("n", "BIGINT"), ("close", "DOUBLE")]
+    assert len(rows(store, "summarize 'prices/us/AAPL'")) == 2
+    assert rows(store, "select n from prices.us.AAPL where n = ?", params=[2]) == [(2,)]
+    assert rows(store, "explain select n from prices.us.AAPL")
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "told"),
+    [
+        ("from AAPL", drumlin.NotFound, "did you mean 'prices/us/AAPL'"),
+        ("from prices.us.APPL", drumlin.NotFound, "did you mean 'prices/us/AAPL'"),
+        ("from 'prices/us/APPL'", drumlin.NotFound, "did you mean 'prices/us/AAPL'"),
+        ("from prices.us.AAPL at (version => 9)", drumlin.NotFound, "no version 9"),
+        ("from prices.us.AAPL at (version => 1 + 1)", drumlin.InvalidArgument, "AT takes a literal"),
+        ("from 'prices/us/AAPL@9'", drumlin.NotFound, "no version 9"),
+        ("create view v as select 1", drumlin.InvalidArgument, "CREATE VIEW"),
+        ("create temporary table t (n int)", drumlin.InvalidArgument, "TEMPORARY"),
+        ("create table t (n int unique)", drumlin.InvalidArgument, "UNIQUE"),
+        ("set threads = 1", drumlin.InvalidArgument, "SET would be lost"),
+        ("attach 'x.db'", drumlin.InvalidArgument, "ATTACH would be lost"),
+        (
+            "merge into users using x on users.id = x.id when matched then delete",
+            drumlin.InvalidArgument,
+            r"table.merge\(",
+        ),
+        ("insert into nope values (1)", drumlin.NotFound, "no table at 'nope'"),
+        ("insert into prices.us.AAPL values (1)", drumlin.InvalidArgument, "2 columns, but 1 values"),
+        ("insert into prices.us.AAPL (m) values (1)", drumlin.InvalidArgument, "no column 'm'"),
+        ("insert into prices.us.AAPL values (1, 2) on conflict do nothing", drumlin.InvalidArgument, "has no key"),
+        ("insert into prices.us.AAPL values (1, 2) returning n", drumlin.InvalidArgument, "RETURNING"),
+        ("update prices.us.AAPL set m = 1", drumlin.InvalidArgument, "column 'm'"),
+        ("delete from prices.us.AAPL where m = 1", drumlin.InvalidArgument, "no column m"),
+        ("drop table nope", drumlin.NotFound, "nope"),
+        ("create table prices.us.AAPL (n int)", drumlin.AlreadyExists, "prices/us/AAPL"),
+        ("commit", drumlin.InvalidArgument, "commit without begin"),
+        ("begin; delete from prices.us.AAPL", drumlin.InvalidArgument, "does not end it"),
+        ("begin; delete from prices.us.AAPL; delete from nope; commit", drumlin.NotFound, "nope"),
+        ("begin; begin; commit", drumlin.InvalidArgument, "has begun already"),
+        ("selct 1", duckdb.ParserException, "selct"),
+        ("", drumlin.InvalidArgument, "no statement"),
+        ("copy prices.us.AAPL from 'x.csv' (header)", drumlin.InvalidArgument, "read_csv"),
+    ],
+)
+def test_what_is_refused_leads_on_and_changes_nothing(
+    store: drumlin.Store, query: str, error: type[Exception], told: str
+) -> None:
+    seq = store.seq
+    with pytest.raises(error, match=told):
+        store.sql(query)
+    assert store.seq == seq
+
+
+def test_tables_are_made_changed_and_dropped(store: drumlin.Store, tmp_path: Path) -> None:
+    run = store.sql
+    run("create table app.users (id bigint primary key, email text not null, n int default 3, check (n > 0))")
+    users = store.table("app/users")
+    assert users.stat().key == ["id"]
+    seq = store.seq
+    run("insert into app.users (id, email) values (1, 'a'), (2, 'b')")
+    assert store.seq == seq + 1
+    assert users.get(2) == {"id": 2, "email": "b", "n": 3}
+    for wrong in ("values (1, 'again', 4)", "values (3, null, 4)", "values (3, 'c', -4)", "values (3, 'c', 'x')"):
+        with pytest.raises((drumlin.Error, duckdb.Error)):
+            run(f"insert into app.users {wrong}")
+    run("insert into app.users values (1, 'no', 4), (3, 'c', 6) on conflict do nothing")
+    run("insert into app.users values (1, 'q', 7), (4, 'd', 8) on conflict (id) do update set n = n + excluded.n")
+    run("insert or replace into app.users values (2, 'r', 1)")
+    assert rows(store, "select * from app.users order by id") == [
+        (1, "a", 10), (2, "r", 1), (3, "c", 6), (4, "d", 8),
+    ]  # fmt: skip
+    assert run("update app.users set n = n + 1, email = 'z' where id < 3").rows == 2
+    assert run("delete from app.users where n > 10").rows == 1
+    run("create table copy as select id, n * 2 as m from app.users")
+    run("alter table copy add column note varchar default 'x'")
+    run("alter table copy rename column m to k")
+    run("alter table copy alter k type bigint")
+    run("alter table copy alter k set not null")
+    run("alter table copy add constraint small check (k < 1000)")
+    assert store.table("copy").schema().types == ["int64", "int64", "string"]
+    assert store.table("copy").constraints().checks == {"small": "k < 1000"}
+    run("alter table copy drop constraint small")
+    run("alter table copy drop column note")
+    run("alter table copy rename to moved.copy")
+    assert rows(store, "select * from moved.copy order by 1") == [(2, 4), (3, 12), (4, 16)]
+    file = tmp_path / "it's.parquet"
+    quoted = str(file).replace("'", "''")
+    run(f"copy moved.copy to '{quoted}' (format parquet)")
+    run("truncate moved.copy")
+    assert len(store.read("moved/copy")) == 0
+    run(f"copy moved.copy from '{quoted}'")
+    run(f"copy (select id from moved.copy) to '{tmp_path}/ids.csv' (header)")
+    assert sorted((tmp_path / "ids.csv").read_text().split()) == ["2", "3", "4", "id"]
+    run("create table if not exists moved.copy (z int)")
+    run("create or replace table moved.copy as select 5 as five")
+    assert rows(store, "from moved.copy") == [(5,)]
+    run("drop table if exists nope, moved.copy")
+    assert "moved/copy" not in store
+    store.with_message("by hand").sql("delete from app.users where id = 3")
+    assert store.table("app/users").versions()[-1].message == "by hand"
+
+
+def test_a_transaction_is_all_or_nothing(store: drumlin.Store) -> None:
+    names = [f"t{at}" for at in range(5)]
+    for name in names:
+        store.sql(f"create table {name} (id int primary key, n int)")
+    seq = store.seq
+    store.sql("begin; " + "".join(f"insert into {name} values (1, 1);" for name in names) + " commit")
+    assert store.seq == seq + 1
+    with pytest.raises(drumlin.AlreadyExists):
+        store.sql(
+            "begin; "
+            + "".join(f"insert into {name} values (2, 2);" for name in names)
+            + "insert into t0 values (2, 2); commit"
+        )
+    store.sql("begin; insert into t0 values (3, 3); rollback")
+    assert (store.seq, [len(store.read(name)) for name in names]) == (seq + 1, [1] * 5)
+    with store.transaction() as tx:
+        tx.sql("insert into t0 values (4, 4)")
+        tx.sql("update t0 set n = 5 where id = 4")
+        assert rows(tx, "select n from t0 where id = 4") == [(5,)]
+        assert len(store.read("t0")) == 1
+    assert store.table("t0").get(4) == {"id": 4, "n": 5}
+    with pytest.raises(drumlin.InvalidArgument, match="has begun already"), store.transaction() as tx:
+        tx.sql("begin; commit")
+
+
+def _literal(rng: random.Random, kind: str) -> str:
+    if rng.random() < 0.1:
+        return "null"
+    match kind:
+        case "int":
+            return str(rng.randrange(-50, 50))
+        case "text":
+            return "'" + rng.choice(["a", "b", "it''s", "", "Ä", "x" * 40]) + "'"
+        case "double":
+            return f"{rng.randrange(-400, 400) / 8}"
+    return f"date '2026-0{rng.randrange(1, 10)}-1{rng.randrange(10)}'"
+
+
+COLUMNS = {"i": "int", "t": "text", "d": "double", "day": "date"}
+
+
+def _where(rng: random.Random) -> str:
+    def term() -> str:
+        column = rng.choice(list(COLUMNS))
+        literal = _literal(rng, COLUMNS[column])
+        match rng.randrange(4):
+            case 0:
+                return f"{column} is {rng.choice(['', 'not '])}null"
+            case 1 if literal != "null":
+                return f"{column} in ({literal}, {literal})"
+            case 2:
+                return f"id % {rng.randrange(2, 6)} = {rng.randrange(3)}"
+        return f"{column} {rng.choice(['=', '<>', '<', '>='])} {literal}" if literal != "null" else "id > 3"
+
+    return f" {rng.choice(['and', 'or'])} ".join(f"({term()})" for _ in range(rng.randrange(1, 3)))
+
+
+def _statement(rng: random.Random, name: str) -> str:
+    """A random statement that changes a table, as both know it."""
+
+    def some(count: int) -> str:
+        values = [
+            f"({rng.randrange(60)}, {', '.join(_literal(rng, kind) for kind in COLUMNS.values())})"
+            for _ in range(count)
+        ]
+        return ", ".join(values)
+
+    other = rng.choice(["t0", "t1", "t2"])
+    match rng.randrange(9):
+        case 0 | 1:
+            return f"insert into {name} values {some(rng.randrange(1, 4))}"
+        case 2:
+            return f"insert into {name} (id, d) select id + {rng.randrange(60)}, d * 2 from {other} where {_where(rng)}"
+        case 3:
+            return f"insert into {name} values {some(1)} on conflict (id) do nothing"
+        case 4:
+            return f"insert into {name} values {some(1)} on conflict (id) do update set i = excluded.i, t = excluded.t"
+        case 5:
+            return f"insert or replace into {name} values {some(1)}"
+        case 6 | 7:
+            column = rng.choice(list(COLUMNS))
+            value = "i + 1" if column == "i" and rng.random() < 0.5 else _literal(rng, COLUMNS[column])
+            return f"update {name} set {column} = {value} where {_where(rng)}"
+    return f"delete from {name} where {_where(rng)}"
+
+
+def test_random_statements_equal_those_of_duckdb() -> None:
+    rng = random.Random(f"sql {SEED}")
+    done = refused = 0
+    with drumlin.open("memory://") as store, duckdb.connect() as own:
+        for name in ("t0", "t1", "t2"):
+            made = f"create table {name} (id int primary key, i int, t text, d double, day date)"
+            store.sql(made)
+            own.execute(made)
+        for at in range(STATEMENTS):
+            parts = [_statement(rng, rng.choice(["t0", "t1", "t2"])) for _ in range(rng.choice([1, 1, 1, 3]))]
+            script = parts[0] if len(parts) == 1 else "; ".join(["begin", *parts, "commit"])
+            what = f"{script}\nrun it again: DRUMLIN_SEED={SEED} pytest test_sql.py, statement {at}"
+            seq = store.seq
+            try:
+                own.execute(script)
+                there = True
+            except duckdb.Error:
+                there = False
+                if len(parts) > 1:
+                    own.execute("rollback")
+            if there:
+                store.sql(script)
+                done += 1
+            else:
+                with pytest.raises((drumlin.Error, duckdb.Error)):
+                    store.sql(script)
+                assert store.seq == seq, what
+                refused += 1
+            for name in ("t0", "t1", "t2"):
+                query = f"select * from {name} order by id"
+                assert rows(store, query) == own.execute(query).fetchall(), what
+            if at % 20 == 0:
+                store.checkpoint()
+        assert store.verify().faults == []
+    assert done > refused > 0
