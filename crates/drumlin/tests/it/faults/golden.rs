@@ -29,7 +29,7 @@ use drumlin::{
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 20] = [
+pub const VERSIONS: [&str; 22] = [
     "v5",
     "v5-shared",
     "v6",
@@ -54,6 +54,9 @@ pub const VERSIONS: [&str; 20] = [
     // The same, with an id of the store and entries that name the one before them; a witness beside the root.
     "v10-id",
     "v10-id-shared",
+    // The same, with numbers and texts written by the codec of our own.
+    "v10-codec",
+    "v10-codec-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
