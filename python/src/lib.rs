@@ -56,8 +56,6 @@ mod _drumlin {
     #[pymodule_export]
     use super::dataset::{Dataset, DatasetPlan, expression_parts};
     #[pymodule_export]
-    use super::statement::parse_statement;
-    #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
     use super::figures::{StoreStat, TableStat};
@@ -92,6 +90,8 @@ mod _drumlin {
     use super::splits::{Lease, Split, SplitReader};
     #[pymodule_export]
     use super::staged::{Stage, Ticket, Token, abort_staged, commit_staged, stage_alone};
+    #[pymodule_export]
+    use super::statement::parse_statement;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -245,7 +245,9 @@ impl Reading {
     /// What it shows as a data set of one table, and the filter. With a limit, it is none.
     fn dataset(&self, py: Python<'_>) -> PyResult<(Dataset, Vec<String>)> {
         if self.is_bounded() {
-            return Err(raise(Error::invalid("groups come before limit, head and tail: rows of a group have no order")));
+            return Err(raise(Error::invalid(
+                "groups come before limit, head and tail: rows of a group have no order",
+            )));
         }
         let core = detached(py, || self.table.dataset_of(&self.view, self.table_changes))?;
         let filters = self.options.scan.filter.iter().map(Filter::to_string).collect();

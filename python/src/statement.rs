@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, ColumnDef, ColumnOption, ConflictTarget,
-    CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, ObjectName, ObjectType, OnConflictAction,
-    OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableConstraint, TableFactor, TableObject,
-    TableWithJoins, Update,
+    CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, ObjectName, ObjectType,
+    OnConflictAction, OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableConstraint, TableFactor,
+    TableObject, TableWithJoins, Update,
 };
 use sqlparser::dialect::DuckDbDialect;
 use sqlparser::parser::Parser;
@@ -167,7 +167,9 @@ fn create(create: &CreateTable) -> Result<Value> {
                 for indexed in &primary.columns {
                     match &indexed.column.expr {
                         Expr::Identifier(name) => key.push(name.value.clone()),
-                        other => return Err(Error::invalid(format!("'{other}' is not a column, of which a key is made"))),
+                        other => {
+                            return Err(Error::invalid(format!("'{other}' is not a column, of which a key is made")));
+                        }
                     }
                 }
             }
@@ -216,7 +218,9 @@ fn alter(operation: &AlterTableOperation) -> Result<Value> {
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             json!({ "do": "rename", "old": old_column_name.value, "new": new_column_name.value })
         }
-        AlterTableOperation::RenameTable { table_name: RenameTableNameKind::As(name) | RenameTableNameKind::To(name) } => {
+        AlterTableOperation::RenameTable {
+            table_name: RenameTableNameKind::As(name) | RenameTableNameKind::To(name),
+        } => {
             json!({ "do": "move", "to": path(name)? })
         }
         AlterTableOperation::AlterColumn { column_name, op } => {
@@ -252,5 +256,7 @@ fn copy(source: &CopySource, to: bool, file: &str, text: &str) -> Result<Value> 
     };
     let quoted = format!("'{}'", file.replace('\'', "''"));
     let rest = text.rfind(&quoted).map_or("", |at| text[at + quoted.len()..].trim_end_matches([';', ' ', '\n']));
-    Ok(json!({ "do": "copy", "table": table, "columns": columns, "query": query, "to": to, "file": file, "options": rest }))
+    Ok(
+        json!({ "do": "copy", "table": table, "columns": columns, "query": query, "to": to, "file": file, "options": rest }),
+    )
 }

@@ -447,3 +447,26 @@ def test_the_table_of_habits_names_what_is_there() -> None:
             for word, attribute in re.findall(r"\b(\w+)\.(\w+)\(", code):
                 if word in words:
                     assert hasattr(kinds[words[word]], attribute), (code, attribute)
+
+
+def test_addresses_in_many_forms(tmp_path: Path) -> None:
+    folder = tmp_path / "a store"
+    for address in (folder, str(folder), folder.as_uri(), f"file:{folder}", f"file://localhost{folder}"):
+        with drumlin.open(address) as store:
+            store.write("t", {"n": [1]})
+            assert folder.is_dir()
+    assert [path.name for path in tmp_path.iterdir()] == ["a store"]
+    for wrong, told in (("s3:/b/p", "expected 's3://b/p'"), (":memory:", "expected 'memory://'"), ("gs:b", "'gs://b'")):
+        with pytest.raises(drumlin.InvalidArgument, match=told):
+            drumlin.open(wrong)
+    with pytest.raises(drumlin.InvalidArgument, match="'nonsense' is not an option"):
+        drumlin.open("s3://b/p", storage_options={"nonsense": "1"})
+    # The names of fsspec: the endpoint is looked at, which is none.
+    options = {
+        "key": "a",
+        "secret": "b",
+        "anon": False,
+        "client_kwargs": {"endpoint_url": "nowhere", "region_name": "x"},
+    }
+    with pytest.raises(drumlin.InvalidArgument, match="endpoint_url"):
+        drumlin.open("s3://b/p", storage_options=options)

@@ -378,14 +378,33 @@ def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
     return offset, None if stop is None else max(stop - offset, 0), None
 
 
-def bucket_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Settings of a bucket's client. Errors show their names, never their values."""
+#: What s3fs and fsspec call the settings of a bucket's client.
+_FSSPEC = {
+    "key": "aws_access_key_id",
+    "secret": "aws_secret_access_key",
+    "token": "aws_session_token",
+    "anon": "aws_skip_signature",
+    "region_name": "aws_region",
+}
+
+
+def bucket_options(options: Mapping[str, Any] | None) -> dict[str, str]:
+    """Settings of a bucket's client, by its names or those of fsspec. Errors show their names, never their values."""
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"storage_options must be a dict of str to str, not {a_type(options)}")
-    checked = {} if options is None else dict(options)
-    for name, value in checked.items():
+    given = {} if options is None else dict(options)
+    inner = given.pop("client_kwargs", None)
+    if isinstance(inner, Mapping):
+        given = {**inner, **given}
+    elif inner is not None:
+        raise InvalidArgument("storage_options: 'client_kwargs' must be a dict")
+    checked = {}
+    for name, value in given.items():
+        if isinstance(value, bool):
+            value = "true" if value else "false"
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidArgument(f"storage_options: the name and the value of {name!r} must be str")
+        checked[_FSSPEC.get(name, name)] = value
     return checked
 
 

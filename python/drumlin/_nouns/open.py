@@ -44,7 +44,7 @@ def open(
     sync_interval: dt.timedelta = dt.timedelta(milliseconds=100),
     shared: bool = False,
     fresh: bool = False,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     io_threads: int | None = None,
     block_grace: dt.timedelta | None = None,
     accept_loss: bool = False,
@@ -142,7 +142,7 @@ def salvage(
     new: str | os.PathLike[str],
     *,
     shared: bool = False,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
     """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist, or

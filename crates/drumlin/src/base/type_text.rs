@@ -49,10 +49,15 @@ fn by_sql(text: &str, depth: usize) -> Option<DataType> {
     let words = name.split_whitespace().collect::<Vec<_>>().join(" ");
     let micros = |zone: Option<&str>| Timestamp(TimeUnit::Microsecond, zone.map(Arc::from));
     Some(match (words.as_str(), &sizes[..]) {
-        ("text" | "varchar" | "char" | "character" | "character varying" | "nvarchar" | "bpchar" | "string", [] | [_]) => Utf8,
+        (
+            "text" | "varchar" | "char" | "character" | "character varying" | "nvarchar" | "bpchar" | "string",
+            [] | [_],
+        ) => Utf8,
         ("numeric" | "decimal" | "dec", []) => Decimal128(18, 3),
         ("numeric" | "decimal" | "dec", [digits @ 1..=38]) => Decimal128(*digits, 0),
-        ("numeric" | "decimal" | "dec", [digits @ 1..=38, scale]) if scale <= digits => Decimal128(*digits, *scale as i8),
+        ("numeric" | "decimal" | "dec", [digits @ 1..=38, scale]) if scale <= digits => {
+            Decimal128(*digits, *scale as i8)
+        }
         (_, [_, ..]) => return None,
         ("bool" | "boolean" | "logical", _) => Boolean,
         ("tinyint", _) => Int8,

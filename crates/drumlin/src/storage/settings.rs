@@ -47,7 +47,10 @@ pub fn check_address(uri: &str) -> Result<Url> {
 pub fn settings<K: FromStr>(options: &BTreeMap<String, String>) -> Result<Vec<(K, String)>> {
     let setting = |(name, value): (&String, &String)| match name.to_ascii_lowercase().parse() {
         Ok(key) => Ok((key, value.clone())),
-        Err(_) => Err(Error::invalid(format!("'{name}' is not an option of this kind of bucket"))),
+        Err(_) => Err(Error::invalid(format!(
+            "'{name}' is not an option of this kind of bucket; S3 has aws_access_key_id, aws_secret_access_key, \
+             aws_session_token, aws_region, endpoint, allow_http ..."
+        ))),
     };
     options.iter().map(setting).collect()
 }

@@ -51,18 +51,18 @@ pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<Sa
     let bucket = |uri| BucketStorage::open(uri, &options.bucket.0, options.io_threads);
     let source: Arc<dyn Storage> = match is_bucket(from) {
         true => Arc::new(bucket(from)?),
-        false => Arc::new(FileStorage::new(Arc::new(OsDisk::open(folder_of(from)?)?))),
+        false => Arc::new(FileStorage::new(Arc::new(OsDisk::open(&folder_of(from)?)?))),
     };
     let target = match is_bucket(to) {
         true => SalvageTarget::Shared(Arc::new(bucket(to)?)),
         false => {
             let folder = folder_of(to)?;
-            if !is_bucket(from) && real(folder).starts_with(real(folder_of(from)?)) {
+            if !is_bucket(from) && real(&folder).starts_with(real(&folder_of(from)?)) {
                 return Err(Error::invalid(format!(
                     "{to} is inside the store {from}, which must not be changed; use another place"
                 )));
             }
-            let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(folder)?);
+            let disk: Arc<dyn Disk> = Arc::new(OsDisk::create(&folder)?);
             check_empty(&*disk)?;
             match options.shared {
                 true => SalvageTarget::Shared(Arc::new(FileStorage::new(disk))),

@@ -220,7 +220,7 @@ pub(in crate::store) fn open_storage(uri: &str, options: &Options) -> Result<Arc
     if is_in_memory(uri) {
         return Err(Error::invalid(format!("no other process can open {uri}; use a folder or a bucket")));
     }
-    Ok(Arc::new(FileStorage::new(Arc::new(OsDisk::open(folder_of(uri)?)?))))
+    Ok(Arc::new(FileStorage::new(Arc::new(OsDisk::open(&folder_of(uri)?)?))))
 }
 
 /// Checks the bytes of a plan as its reader does, for fuzzing.

@@ -42,7 +42,7 @@ impl Store {
             let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
             return open_bucket(Arc::new(bucket), env, uri, options);
         }
-        let path = folder_of(uri)?;
+        let path = &folder_of(uri)?;
         let disk = match options.mode {
             Mode::Create => OsDisk::create(path)?,
             Mode::Write | Mode::Read => OsDisk::open(path)?,

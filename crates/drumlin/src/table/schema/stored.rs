@@ -328,7 +328,9 @@ fn taken<T: DeserializeOwned>(metadata: &mut HashMap<String, String>, key: &str)
 /// All checks except that it can be encoded, which a decoded schema always can.
 fn check_schema(schema: SchemaRef) -> Result<SchemaRef> {
     if schema.fields().is_empty() {
-        return Err(Error::invalid("a table needs at least one column; the schema has none (a table without rows is created with a schema)"));
+        return Err(Error::invalid(
+            "a table needs at least one column; the schema has none (a table without rows is created with a schema)",
+        ));
     }
     let mut names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     names.sort_unstable();
