@@ -11,7 +11,7 @@ use crate::aggregate::{self, Asked, Buckets};
 use crate::call::{Detached, detached, long};
 use crate::errors::raise;
 use crate::open_store::Store;
-use crate::result::{Batches, Prepared, Stream};
+use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::schema::Schema;
 use crate::splits::{Lease, Split, split};
 
@@ -48,6 +48,13 @@ fn options(columns: Option<Vec<String>>, filters: &[String], limit: Option<u64>)
 impl Dataset {
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(&self.store)
+    }
+
+    /// What a reading shows, which must be without a limit, and its filter.
+    #[staticmethod]
+    fn of(py: Python<'_>, reading: &Reading) -> PyResult<(Self, Option<String>)> {
+        let (core, filter) = reading.as_dataset(py)?;
+        Ok((Self::new(core, reading.store(py)), filter))
     }
 
     /// The schema of all columns.

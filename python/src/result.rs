@@ -15,7 +15,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyIterator, PyList};
 
 use crate::call::{Detached, detached, long, unlocked};
-use crate::dataset::Dataset;
 use crate::errors::raise;
 use crate::open_store::Store;
 use crate::schema::{Schema, capsule};
@@ -120,6 +119,22 @@ impl Reading {
             return None;
         }
         Some(self.view.table.version(self.view.read_point.version)?.rows)
+    }
+
+    /// What it shows as a data set of one table, and the filter. With a limit, it is none.
+    pub fn as_dataset(&self, py: Python<'_>) -> PyResult<(drumlin::Dataset, Option<String>)> {
+        if self.is_bounded() {
+            return Err(raise(Error::invalid(
+                "groups come before limit, head and tail: rows of a group have no order",
+            )));
+        }
+        let core = detached(py, || drumlin::Dataset::of_view(&self.table, &self.view, self.table_changes))?;
+        Ok((core, self.options.scan.filter.as_ref().map(Filter::to_string)))
+    }
+
+    /// The store of the table.
+    pub fn store(&self, py: Python<'_>) -> Py<Store> {
+        self.store.clone_ref(py)
     }
 
     /// Whether only some of the rows are read that the filter keeps.
@@ -240,18 +255,6 @@ impl Reading {
         let scan = self.scan_again(py, options.scan.clone())?.scan;
         let table = detached(py, || Ok(self.table.clone()))?;
         Ok(Self::new(table, self.store.clone_ref(py), options, scan))
-    }
-
-    /// What it shows as a data set of one table, and the filter. With a limit, it is none.
-    fn dataset(&self, py: Python<'_>) -> PyResult<(Dataset, Vec<String>)> {
-        if self.is_bounded() {
-            return Err(raise(Error::invalid(
-                "groups come before limit, head and tail: rows of a group have no order",
-            )));
-        }
-        let core = detached(py, || self.table.dataset_of(&self.view, self.table_changes))?;
-        let filters = self.options.scan.filter.iter().map(Filter::to_string).collect();
-        Ok((Dataset::new(core, self.store.clone_ref(py)), filters))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

@@ -74,7 +74,7 @@ def test_tables_are_named_in_many_ways(store: drumlin.Store, table: str, count: 
             assert rows(tx, f"select count(*) from {table}") == [(count + 1,)]
 
 
-def test_what_is_there_is_told(store: drumlin.Store) -> None:
+def test_what_is_there_is_shown(store: drumlin.Store) -> None:
     assert rows(store, "SHOW TABLES") == [("odd name/x.y",), ("prices/us/AAPL",)]
     assert [row[:2] for row in rows(store, "describe 'prices/us/AAPL'")] == [("n", "BIGINT"), ("close", "DOUBLE")]
     assert len(rows(store, "summarize 'prices/us/AAPL'")) == 2

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import drumlin
 import pyarrow as pa
+
+import drumlin
 
 THREADS, ROUNDS = 8, 30
 

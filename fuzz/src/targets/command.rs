@@ -1,7 +1,7 @@
 //! The command line: its arguments, and the text files that it imports.
 
 use arrow::datatypes::{DataType, Field, Schema};
-use drumlin_cli::figures::{parse_json, parse_share, parse_span, parse_time, span, time};
+use drumlin_cli::figures::{parse_json, parse_share, parse_span, span};
 use drumlin_cli::source::{Format, TextForm, parse_column_type, parse_delimiter, rows_of_text};
 
 use crate::cursor::{Cursor, data_type};
@@ -14,9 +14,7 @@ pub fn arguments(bytes: &[u8]) {
         if let Ok(micros) = parse_span(value) {
             assert_eq!(parse_span(&span(micros)), Ok(micros));
         }
-        if let Some(then) = parse_time(value) {
-            assert_eq!(parse_time(&time(then)), Some(then), "{}", time(then));
-        }
+        let _ = drumlin::AsOf::parse(value);
         let _ = parse_share(value);
         let _ = parse_json(value);
         let _ = parse_column_type(value);

@@ -69,10 +69,10 @@ _EXPECTED = (
 def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     """``data`` as an object from which the core can pull rows. Messages call it ``name``, unless they have something
     more specific."""
-    from drumlin._results.result import Result
-
-    if isinstance(data, Result):
-        return data._reading
+    # A result of ours need not go through an Arrow stream.
+    reading = getattr(data, "_reading", None)
+    if isinstance(reading, (_drumlin.Reading, _drumlin.Batches)):
+        return reading
     if (pandas := loaded("pandas")) is not None:
         if isinstance(data, pandas.Series):
             if data.name is None:

@@ -154,9 +154,7 @@ def _is_pandas(values: Any) -> bool:
 
 
 def _is_frame(data: Any) -> bool:
-    from drumlin._results.result import Result
-
-    if isinstance(data, Result) or hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return True
     pandas, polars = loaded("pandas"), loaded("polars")
     return (pandas is not None and isinstance(data, pandas.DataFrame)) or (

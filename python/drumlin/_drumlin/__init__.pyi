@@ -301,8 +301,6 @@ class Reading:
         last: int | None = None,
     ) -> Reading:
         """The same with fewer columns or rows: those that a filter keeps, and of these the first or the last."""
-    def dataset(self) -> tuple[Dataset, list[str]]:
-        """What it shows as a data set of one table, and the filter. With a limit, it is none."""
     @property
     def written_whole(self) -> bool:
         """Whether the version has exactly the rows of one write."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
-from drumlin._drumlin import Batches, Schema, Store, Stream
+from drumlin._drumlin import Batches, Reading, Schema, Store, Stream
 from drumlin._drumlin.plans import DatasetPlan
 from drumlin._drumlin.reports import StagedReport
 
@@ -24,6 +24,9 @@ __all__ = [
 class Dataset:
     """One table, or all tables that match a pattern, as of one instant."""
 
+    @staticmethod
+    def of(reading: Reading) -> tuple[Dataset, str | None]:
+        """What a reading shows, which must be without a limit, and its filter."""
     @property
     def schema(self) -> Schema:
         """The schema of all columns."""

@@ -1,6 +1,7 @@
 """An open store."""
 
 import datetime as dt
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar, overload
@@ -41,6 +42,7 @@ from drumlin._drumlin import (
     Version,
 )
 from drumlin._errors import InvalidArgument
+from drumlin._nouns.messaged import Messaged
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
 from drumlin._processes import staged as jobs
@@ -307,7 +309,9 @@ class Store(Tables[Version]):
         ('prices/A', 'delete', 0, 1, 'nightly load', 'importer')
         ('prices/A', 'write', 2, 0, 'nightly load', 'importer')
         """
-        return Messaged(self, text(message, "message"))
+        said = text(message, "message")
+        begin = functools.partial(self.transaction, message=said)
+        return Messaged(self._core, said, begin, functools.partial(self.transact, message=said))
 
     def transaction(self, *, read_only: bool = False, message: str | None = None) -> Transaction:
         """Begins a transaction, which is committed at the end of a ``with`` block. It blocks no other call. Its commit
@@ -587,23 +591,3 @@ class Store(Tables[Version]):
 def store_at(address: Address) -> Store:
     """The store at the address from a pickle."""
     return Store(find(Address(*address)))
-
-
-class Messaged(Tables[Version]):
-    """The tables of a store, whose commits carry a message."""
-
-    __slots__ = ("_store",)
-
-    def __init__(self, store: Store, message: str) -> None:
-        super().__init__(store._core.with_message(message), store._core, message)
-        self._store = store
-
-    def transaction(self) -> Transaction:
-        """Begins a transaction whose commit carries the message."""
-        return self._store.transaction(message=self._message)
-
-    def _at_one_instant(self) -> Tables[Any]:
-        return self._store.transaction(read_only=True)
-
-    def _atomically(self, function: Callable[[Tables[Any]], Any]) -> Any:
-        return self._store.transact(function, message=self._message)

@@ -2,10 +2,9 @@
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, TypeVar, cast, final
 
 from drumlin import _drumlin
-from drumlin._arguments.applied import ColumnFunction, applied
 from drumlin._arguments.checks import (
     AsOf,
     Compression,
@@ -18,15 +17,11 @@ from drumlin._arguments.checks import (
     column_names,
     evolves,
     names,
-    new_columns,
     note,
     optional_text,
-    renamed,
     selection,
     sort_columns,
 )
-from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
-from drumlin._arguments.expr import Expr
 from drumlin._arguments.fit import Fit, order_of, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.named import explained, names_arguments, told
@@ -36,6 +31,8 @@ from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, Table
 from drumlin._engines.predicates import predicate
 from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
 from drumlin._habits import Habits
+from drumlin._nouns.columns import Columns
+from drumlin._nouns.containers import RowsByKey
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.scans import Place
 from drumlin._processes.places import Addressed
@@ -52,7 +49,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Groupable, Addressed, Habits, Generic[_V]):
+class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
     """A handle on one table in a store or a transaction, made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. The table need not exist before the handle is used.
 
@@ -96,34 +93,6 @@ class Table(Groupable, Addressed, Habits, Generic[_V]):
 
     def _reduced(self) -> Any:
         return (operator.methodcaller("table", self.path), (self._place,))
-
-    def __len__(self) -> int:
-        return self.read().num_rows
-
-    def __bool__(self) -> bool:
-        # Not whether it has rows, nor whether it exists.
-        return True
-
-    def __contains__(self, key: Any) -> bool:
-        return self.get(key) is not None
-
-    def __getitem__(self, key: Any) -> Any:
-        raise TypeError(
-            f"a table is no sequence: a row by key is table.get({key!r}), columns are table.read(columns=[...]), rows "
-            "by place are table.read(rows=slice(10, 20)), batches are for batch in table.read(): ..."
-        )
-
-    def __setitem__(self, key: Any, row: Any) -> None:
-        raise TypeError("a row is written with table.upsert({'id': 1, ...}), which replaces the one with its key")
-
-    def __delitem__(self, key: Any) -> None:
-        raise TypeError(f"a row by key is deleted with table.delete_keys([{key!r}])")
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.read().__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._core.schema(None).__arrow_c_schema__()
 
     def exists(self) -> bool:
         """Whether a table exists at the path."""
@@ -433,152 +402,6 @@ class Table(Groupable, Addressed, Habits, Generic[_V]):
         :meth:`Store.read <drumlin.Store.read>`."""
         selected = selection(as_of, columns, self._filter(where, params, as_of), limit, tail, native, rows)
         return Result(self._core.read(*selected), self.path, selects=selected.selects)
-
-    def add_columns(
-        self,
-        columns: SchemaLike | FrameLike,
-        *,
-        on: str | Iterable[str] | None = None,
-        using: ColumnFunction | None = None,
-        read: Iterable[str] | str | None = None,
-        metadata: Any = None,
-        progress: Progress | None = None,
-    ) -> _V:
-        """Makes a version with more columns, after the existing ones. ``columns`` maps names to Arrow types, or to
-        pairs of a type and a default: the value in existing rows, and in later rows that lack the column
-        (``schema="evolve"``). Without a default, it is null. No rows are written.
-
-        Existing rows can also get computed values. With a pair of a type and an expression (:func:`drumlin.col`), they
-        are computed from the existing columns. With ``on``, ``columns`` is a frame: its other columns are added, and
-        each row gets the values of the frame's row with equal values in ``on``, or null. With ``using``, a function
-        computes them: it gets record batches with the columns ``read`` (default: all), in any order of rows, and
-        returns frames with the new columns and the same number of rows; it may use the store. Each of these makes two
-        versions in one commit, one with the columns and one with their values; for large row groups, only the new
-        columns are written.
-
-        >>> import drumlin, pyarrow
-        >>> numbers = drumlin.open("memory://").table("numbers")
-        >>> _ = numbers.write({"n": [1, 2]}), numbers.add_columns({"weight": (pyarrow.float64(), 0.5)})
-        >>> _ = numbers.add_columns({"heavy": (pyarrow.bool_(), drumlin.col("n") * 3 > 4)})
-        >>> _ = numbers.add_columns({"n": [2], "name": ["two"]}, on="n")
-        >>> _ = numbers.add_columns({"m": pyarrow.int64()}, using=lambda rows: {"m": rows["n"]}, read=["n"])
-        >>> numbers.read().to_arrow().to_pylist()[1]
-        {'n': 2, 'weight': 0.5, 'heavy': True, 'name': 'two', 'm': 2}
-        """
-        noted = note(metadata)
-        if on is not None:
-            if using is not None:
-                raise InvalidArgument(
-                    "give on, for the columns of a frame, or using, for those of a function, not both"
-                )
-            equal, rows = names([on] if isinstance(on, str) else on, "on"), to_stream(columns, Fit(), "columns")
-            return cast(_V, self._core.join_columns(rows, equal, noted, progress))
-        if using is not None:
-            wanted = None if read is None else names(read, "read")
-            made = self._core.map_columns(to_schema(columns, "columns"), applied(using), wanted, noted, progress)
-            return cast(_V, made)
-        if read is not None:
-            raise InvalidArgument("read says which columns the function of using gets; give using too")
-        schema, defaults, computed = new_columns(columns)
-        return cast(_V, self._core.add_columns(schema, defaults, computed, noted, progress))
-
-    def drop_columns(self, columns: Iterable[str] | str, *, metadata: Any = None) -> _V:
-        """Makes a version without ``columns``. Older versions keep them, so their bytes stay too. Columns of the key or
-        the sort order cannot be dropped.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"n": [1], "m": [2]})
-        >>> _ = store.table("numbers").drop_columns(["m"])
-        >>> store.read("numbers").to_arrow().to_pylist(), store.read("numbers", as_of=0).to_arrow().to_pylist()
-        ([{'n': 1}], [{'n': 1, 'm': 2}])
-        """
-        return cast(_V, self._core.drop_columns(names(columns, "columns"), note(metadata)))
-
-    def rename_columns(self, names: Mapping[str, str], *, metadata: Any = None) -> _V:
-        """Makes a version in which columns are renamed: ``names`` maps old names to new ones, all at once. Older
-        versions keep their names, also in their key and sort order.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"a": [1], "b": [2]})
-        >>> _ = store.table("numbers").rename_columns({"a": "b", "b": "a"})
-        >>> store.read("numbers").to_arrow().to_pylist()
-        [{'b': 1, 'a': 2}]
-        """
-        return cast(_V, self._core.rename_columns(renamed(names), note(metadata)))
-
-    def widen(self, types: SchemaLike, *, metadata: Any = None) -> _V:
-        """Makes a version in which columns have wider Arrow types, which must hold all of their values: integers and
-        floats with more bits, decimals with more digits, plain values instead of dictionaries, any type instead of
-        null; a finer time unit, or floats instead of integers, if every value fits exactly. No rows are written.
-
-        >>> import drumlin, pyarrow
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", pyarrow.table({"n": pyarrow.array([1, 2], pyarrow.int8())}))
-        >>> _ = store.table("numbers").widen({"n": pyarrow.int64()})
-        >>> store.table("numbers").schema()
-        Schema(n: int64)
-        """
-        return cast(_V, self._core.widen(to_schema(types, "types"), note(metadata)))
-
-    def add_constraints(
-        self,
-        *,
-        checks: Mapping[str, str | Expr] | None = None,
-        not_null: Iterable[str] | str = (),
-        defaults: Mapping[str, Any] | None = None,
-        metadata: Any = None,
-    ) -> _V:
-        """Makes a version with constraints: from then on, no call adds a row that violates them. Existing rows must
-        satisfy them too. ``checks`` maps names to predicates, written as for ``where``; a row violates a check that is
-        false for it, not one that is unknown (null). Columns in ``not_null`` take no nulls. ``defaults`` are the values
-        of columns that later rows lack (``schema="evolve"``). A violation raises ``SchemaMismatch``, which names the
-        row, and nothing is written.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("trades", {"price": [7.5], "size": [3]})
-        >>> _ = store.table("trades").add_constraints(checks={"positive": "price > 0"}, not_null=["size"])
-        >>> store.append("trades", {"price": [-1.0], "size": [3]})
-        Traceback (most recent call last):
-            ...
-        drumlin.SchemaMismatch: 'trades': check 'positive' (price > 0) does not hold in row 0 of the data: price is -1.0
-        """
-        required = names(not_null, "not_null")
-        asked = self._core.add_constraints(checks_of(checks), required, defaults_of(defaults), note(metadata))
-        return cast(_V, asked)
-
-    def drop_constraints(
-        self,
-        *,
-        checks: Iterable[str] | str = (),
-        not_null: Iterable[str] | str = (),
-        defaults: Iterable[str] | str = (),
-        metadata: Any = None,
-    ) -> _V:
-        """Makes a version without some constraints: checks by name, the others by column. Rows that have a default keep
-        it.
-
-        >>> import drumlin
-        >>> trades = drumlin.open("memory://").table("trades")
-        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(checks={"positive": "price > 0"})
-        >>> _ = trades.drop_constraints(checks=["positive"])
-        """
-        gone = names(checks, "checks"), names(not_null, "not_null"), names(defaults, "defaults"), note(metadata)
-        return cast(_V, self._core.drop_constraints(*gone))
-
-    def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
-        """The constraints on the table's rows, and the defaults of columns that rows lack.
-
-        >>> import drumlin
-        >>> trades = drumlin.open("memory://").table("trades")
-        >>> _ = trades.write({"price": [7.5]}), trades.add_constraints(not_null=["price"], defaults={"price": 1})
-        >>> trades.constraints()
-        Constraints(checks={}, not_null=['price'], defaults={'price': 1.0})
-        """
-        checks, required, defaults = self._core.constraints(as_of_argument(as_of))
-        return Constraints(dict(checks), required, defaults)
 
     def schema(self, *, as_of: AsOf | None = None) -> Schema:
         """The columns of a version, by default the newest: names and Arrow types.

@@ -1,6 +1,6 @@
 """Operations on tables by path, in a store or in a transaction."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from drumlin import _drumlin
@@ -31,6 +31,7 @@ from drumlin._drumlin import CopyReport, DropReport, Version, VersionsReport
 from drumlin._engines.predicates import predicate
 from drumlin._errors import InvalidArgument
 from drumlin._habits import Habits
+from drumlin._nouns.containers import Paths
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._nouns.table import Table
@@ -51,7 +52,7 @@ _V = TypeVar("_V")
 
 
 @names_arguments()
-class Tables(Addressed, Habits, Generic[_V]):
+class Tables(Paths, Addressed, Habits, Generic[_V]):
     """What a :class:`drumlin.Store` and a :class:`drumlin.Transaction` have in common: the tree, handles on tables, the
     everyday operations, and those on many tables at once."""
 
@@ -88,19 +89,6 @@ class Tables(Addressed, Habits, Generic[_V]):
         table = self.table(path)
         table.stat()
         return table
-
-    def __setitem__(self, path: str, data: Any) -> None:
-        raise TypeError(f"a table is written with store.write({path!r}, data)")
-
-    def __delitem__(self, path: str) -> None:
-        raise TypeError(f"a table is dropped with store.drop({path!r})")
-
-    def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self.table(path).exists()
-
-    def __iter__(self) -> Iterator[str]:
-        """The paths of all tables, in order."""
-        return iter(self.tables())
 
     def tables(self, pattern: PatternLike = "**") -> list[str]:
         """The paths of the tables that match ``pattern``, in order."""

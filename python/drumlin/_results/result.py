@@ -272,7 +272,11 @@ class Result(Rows, Groupable, Habits):
         reading = self._reading
         if isinstance(reading, _drumlin.Batches):
             raise InvalidArgument(f"{what}: these rows are computed already; write them to a table to group them again")
-        core, filters = reading.dataset()
+        if isinstance(reading, ScannedReading):
+            core, filters = reading.dataset()
+        else:
+            core, text = _drumlin.Dataset.of(reading)
+            filters = [] if text is None else [text]
         text = predicate(where, lambda: PinnedRows(core, filters))
         return PinnedRows(core, filters if text is None else [*filters, text])
 

@@ -11,7 +11,7 @@ use crate::catalog::{Path, Read, State};
 use crate::store::parts::Pin;
 use crate::store::read::history::snapshots_of;
 use crate::store::read::resolve::{resolve, table_at};
-use crate::store::{AsOf, Dataset, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
+use crate::store::{AsOf, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
 use crate::table::{ConstraintsInfo, Lookup, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionRecord, View};
 
 impl Table {
@@ -88,14 +88,6 @@ impl Table {
     /// `table_changes` changes of tables.
     pub fn read_again(&self, view: &View, options: &ScanOptions, table_changes: u64) -> Result<Scan> {
         self.scan_again(view, None, options, table_changes)
-    }
-
-    /// What a scan showed ([`Scan::view`]), as a data set of this table alone. `table_changes` as for [`Table::read_again`].
-    ///
-    /// # Errors
-    /// `Corrupt` if the table's record is damaged.
-    pub fn dataset_of(&self, view: &View, table_changes: u64) -> Result<Dataset> {
-        Dataset::of_view(self, view, table_changes)
     }
 
     /// The same, in other columns than the table's own.

@@ -172,8 +172,12 @@ impl Dataset {
         Self::of(place, pattern.to_string(), options.path_columns.clone(), tables)
     }
 
-    /// The data set of one table, of which `view` shows something; `table_changes` as for [`Table::read_again`].
-    pub(in crate::store) fn of_view(table: &Table, view: &View, table_changes: u64) -> Result<Self> {
+    /// What a scan of a table showed ([`Scan::view`]), as a data set of that table alone; `table_changes` as for
+    /// [`Table::read_again`].
+    ///
+    /// # Errors
+    /// `Corrupt` if the table's record is damaged.
+    pub fn of_view(table: &Table, view: &View, table_changes: u64) -> Result<Self> {
         let member = Member { handle: table.clone(), view: view.clone(), names: Vec::new() };
         let mut inner = Self::of(table.place.clone(), table.path().to_owned(), Vec::new(), vec![member])?.inner;
         Arc::make_mut(&mut inner).table_changes = table_changes;

@@ -1,0 +1,65 @@
+"""Stores and tables as containers: what of it they do, and for the rest the call that does it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from drumlin import _drumlin
+
+__all__ = ["Paths", "RowsByKey"]
+
+
+class Paths:
+    """Tables by path."""
+
+    __slots__ = ()
+
+    _tables: _drumlin.Tables
+
+    def __setitem__(self, path: str, data: Any) -> None:
+        raise TypeError(f"a table is written with store.write({path!r}, data)")
+
+    def __delitem__(self, path: str) -> None:
+        raise TypeError(f"a table is dropped with store.drop({path!r})")
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self._tables.table(path).exists()
+
+    def __iter__(self) -> Iterator[str]:
+        """The paths of all tables, in order."""
+        return iter(self._tables.tables("**"))
+
+
+class RowsByKey:
+    """Rows of a table by key."""
+
+    __slots__ = ()
+
+    _core: _drumlin.Table
+
+    def __len__(self) -> int:
+        return self._core.read(None, None, None, 0, None, None, False).count_rows()
+
+    def __bool__(self) -> bool:
+        # Not whether it has rows, nor whether it exists.
+        return True
+
+    def __contains__(self, key: Any) -> bool:
+        return self._core.get(key, None, None) is not None
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError(
+            f"a table is no sequence: a row by key is table.get({key!r}), columns are table.read(columns=[...]), rows "
+            "by place are table.read(rows=slice(10, 20)), batches are for batch in table.read(): ..."
+        )
+
+    def __setitem__(self, key: Any, row: Any) -> None:
+        raise TypeError("a row is written with table.upsert({'id': 1, ...}), which replaces the one with its key")
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError(f"a row by key is deleted with table.delete_keys([{key!r}])")
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._core.read(None, None, None, 0, None, None, False).stream().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._core.schema(None).__arrow_c_schema__()
