@@ -436,12 +436,12 @@ def test_a_fork_keeps_no_lock_of_its_parent(tmp_path: Path) -> None:
         daemon = os.fork()
         if daemon == 0:
             s = drumlin.open(path)
-            readable, writable = os.pipe()
+            parent = os.getpid()
             if os.fork():
                 os._exit(0)
-            # The end of this pipe comes once the parent has gone.
-            os.close(writable)
-            os.read(readable, 1)
+            # One that ends closes its pipes before it lets go of locks, and only then are its children given to another.
+            while os.getppid() == parent:
+                threading.Event().wait(0.01)
             again = drumlin.open(path)
             again.tree.put("daemon", 1)
             # The copy of what the parent had is no store any more, and takes no lock with it when it goes.
