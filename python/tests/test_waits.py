@@ -439,7 +439,7 @@ def test_a_fork_keeps_no_lock_of_its_parent(tmp_path: Path) -> None:
             parent = os.getpid()
             if os.fork():
                 os._exit(0)
-            # One that ends closes its pipes before it lets go of locks, and only then are its children given to another.
+            # One that ends closes pipes before it lets go of locks, and only then are its children given to another.
             while os.getppid() == parent:
                 threading.Event().wait(0.01)
             again = drumlin.open(path)
