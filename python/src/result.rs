@@ -12,12 +12,14 @@ use drumlin::{Cancel, Error, Filter, ReadOptions, Result, Scan, ScanOptions, Seq
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyIterator, PyList};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList};
 
 use crate::call::{Detached, detached, long, unlocked};
 use crate::errors::raise;
 use crate::open_store::Store;
+use crate::python_value::to_python;
 use crate::schema::{Schema, capsule};
+use crate::value::to_array;
 
 /// A forked child has none of the threads that a scan needs.
 fn check_process(process: u32) -> Result<()> {
@@ -388,6 +390,34 @@ impl From<RecordBatch> for Batches {
 
 #[pymethods]
 impl Batches {
+    /// Columns of Python values, in the types of a schema.
+    #[staticmethod]
+    fn of(schema: &Schema, columns: Vec<Vec<Bound<'_, PyAny>>>) -> PyResult<Self> {
+        let fields = schema.0.fields().iter();
+        let arrays = fields
+            .zip(&columns)
+            .map(|(field, values)| to_array(values, field.data_type(), &format!("column '{}'", field.name())));
+        let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+        let batch = RecordBatch::try_new(schema.0.clone(), arrays)
+            .map_err(|e| raise(Error::invalid(format!("the columns are no table: {e}"))))?;
+        Ok(batch.into())
+    }
+
+    /// All rows as dicts of Python values.
+    fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let mut rows = Vec::with_capacity(self.num_rows());
+        for batch in &self.batches {
+            for at in 0..batch.num_rows() {
+                let row = PyDict::new(py);
+                for (field, column) in self.schema.fields().iter().zip(batch.columns()) {
+                    row.set_item(field.name(), to_python(py, field, column, at)?)?;
+                }
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
     /// The schema of the batches.
     #[getter]
     fn schema(&self) -> Schema {

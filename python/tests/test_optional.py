@@ -83,8 +83,8 @@ def test_nothing_at_all() -> None:
     program = """
         store = drumlin.open("memory://")
         for call, message in (
-            (lambda: store.write("t", {"n": [1]}), "a dict of columns needs pyarrow: pip install 'drumlin[pyarrow]'"),
-            (lambda: store.write("t", [{"n": 1}]), "a list of dicts needs pyarrow"),
+            (lambda: store.write("t", {"n": [[1]]}), "a dict of columns of such values needs pyarrow: pip install"),
+            (lambda: store.write("t", [{"n": 1j}]), "a list of dicts of such values needs pyarrow"),
         ):
             try:
                 call()
@@ -96,6 +96,19 @@ def test_nothing_at_all() -> None:
             store.read("t")
         except drumlin.NotFound:
             pass
+        import datetime
+
+        now = datetime.datetime(2026, 1, 2, tzinfo=datetime.timezone.utc)
+        rows = [
+            {"n": 1, "x": 1.5, "s": "a", "b": b"b", "t": True, "day": now.date(), "at": now, "none": None},
+            {"n": None, "x": 2, "s": None, "b": None, "t": None, "day": None, "at": None, "none": None},
+        ]
+        store.write("plain", rows)
+        store.append("plain", {name: [row[name] for row in rows] for name in rows[0]})
+        assert store.read("plain").to_dicts() == rows + rows, store.read("plain").to_dicts()
+        assert store.scan("plain").to_dicts() == rows + rows
+        assert store.read("plain").schema.types[:3] == ["int64", "double", "string"]
+        store.drop("plain")
         store.tree.put("a", {"b": [1]})
         assert [node.path for node in store.tree.list()] == ["a"]
     """

@@ -255,7 +255,25 @@ def _from_python(data: Any) -> Any:
         raise
     except Exception as error:
         raise InvalidArgument(f"cannot make a table of the {what}: {error}") from error
-    return need("pyarrow", f"a {what}", "pyarrow")
+    inferred = [(name, _inferred(values)) for name, values in columns.items()]
+    if columns and all(kind is not None for _, kind in inferred):
+        schema = _drumlin.Schema.parse([(name, kind) for name, kind in inferred if kind is not None])
+        return _drumlin.Batches.of(schema, [list(values) for values in columns.values()])
+    return need("pyarrow", f"a {what} of such values", "pyarrow")
+
+
+def _inferred(values: Any) -> str | None:
+    """The type of a list of plain values, as pyarrow would infer it; None if that takes pyarrow."""
+    if not isinstance(values, (list, tuple, range)):
+        return None
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return "double"
+    if kinds == {dt.datetime}:
+        zoned = {getattr(value, "tzinfo", None) is not None for value in values if value is not None}
+        return None if len(zoned) > 1 else "timestamp[us, tz=UTC]" if True in zoned else "timestamp[us]"
+    kind = kinds.pop() if len(kinds) == 1 else type(None) if not kinds else object
+    return "null" if kind is type(None) else _TYPES.get(kind)
 
 
 def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:

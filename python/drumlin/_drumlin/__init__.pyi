@@ -212,6 +212,11 @@ class Batches:
     @property
     def schema(self) -> Schema:
         """The schema of the batches."""
+    @staticmethod
+    def of(schema: Schema, columns: _List[_List[Any]]) -> Batches:
+        """Columns of Python values, in the types of a schema."""
+    def to_dicts(self) -> _List[dict[str, Any]]:
+        """All rows as dicts of Python values."""
     def collect(self, columns: list[str] | None = None) -> Batches:
         """The batches with only those of `columns` that exist; without `columns`, with all."""
     def narrowed(

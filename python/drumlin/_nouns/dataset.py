@@ -152,6 +152,9 @@ class Dataset(Rows, Scanned, Groupable, Addressed, Habits):
         pyarrow = need("pyarrow", "to_arrow()", "pyarrow")
         return pyarrow.table(self._core.collect(self._columns, self._filters, self._limit))
 
+    def _all(self) -> _drumlin.Batches:
+        return self._exact.collect(self._columns, self._filters, self._limit)
+
     def to_pandas(self, **options: Any) -> "_pd.DataFrame":
         """All rows as a pandas DataFrame. An index that all tables share becomes the index; without one, rows are
         numbered from 0. ``options`` are passed to ``pyarrow.Table.to_pandas``."""

@@ -385,6 +385,9 @@ class Result(Rows, Groupable, Habits):
             "same rows in another process, or the rows (to_arrow(), to_pandas() ...)"
         )
 
+    def _all(self) -> _drumlin.Batches:
+        return self._reading.collect()
+
     def _told(self) -> tuple[int, str | None] | None:
         return self._reading.version if isinstance(self._reading, _drumlin.Reading) else None
 

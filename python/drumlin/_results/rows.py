@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from drumlin import _drumlin
 from drumlin._errors import InvalidArgument
-from drumlin._optional import need
+from drumlin._optional import have, need
 
 if TYPE_CHECKING:
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
@@ -53,8 +54,14 @@ class Rows:
         >>> store.read("numbers").to_dicts()
         [{'n': 1, 's': 'a'}, {'n': 2, 's': None}]
         """
+        if not have("pyarrow"):
+            return self._all().to_dicts()
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
+
+    def _all(self) -> _drumlin.Batches:
+        """All rows as the core has them."""
+        raise NotImplementedError
 
     def to_csv(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Writes all rows to a CSV file with a line of names, batch by batch. A file at that path is replaced once all
