@@ -51,7 +51,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
     """The statements of a text, each with what DuckDB calls its kind."""
     duckdb = need("duckdb", "sql()", "duckdb")
     try:
-        parts = [(part.type.name, part.query) for part in duckdb.extract_statements(text)]
+        parts = [(part.type.name, part.query) for part in duckdb.cursor().extract_statements(text)]
     except duckdb.Error:
         # What DuckDB does not parse, we may.
         try:
