@@ -42,7 +42,7 @@ mod tests {
             ("OPEN", "open"),
             ("opne", "open"),
             ("prices/us/APPL", "prices/us/AAPL"),
-            ("grosse", "größe"),
+            ("GRÖẞE", "größe"),
         ] {
             assert_eq!(nearest(meant, names()), Some(found), "{meant}");
         }
