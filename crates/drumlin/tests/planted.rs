@@ -469,7 +469,7 @@ fn main() {
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
-        (Bug::KeepPages, pages::writes_beside_checkpoints_stay),
+        (Bug::KeepPages, || pages::writes_beside_checkpoints_stay(400)),
         (Bug::ForgetDue, || pages::run(0)),
         (Bug::ForgetWaiting, pages::what_a_vacuum_would_change_is_known),
         (Bug::IgnoreGrace, rules::grace_is_given),
