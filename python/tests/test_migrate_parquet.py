@@ -233,7 +233,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(tmp_path: Path, store:
             to_parquet(store, "a", tmp_path / "x", **wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pattern must be a str, not a pandas.Timestamp"):
         to_parquet(store, pd.Timestamp("2024-01-01"), tmp_path / "x")
-    with pytest.raises(drumlin.NotFound, match="no version -9"):
+    with pytest.raises(drumlin.NotFound, match="as of -9"):
         to_parquet(store, "a", tmp_path / "x", as_of=-9)
     assert not (tmp_path / "x").exists()
 
