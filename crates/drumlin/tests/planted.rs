@@ -469,7 +469,8 @@ fn main() {
         (Bug::TellAll, stories::what_one_says_is_not_said_of_others),
         (Bug::DiffRecords, diffs::only_what_differs_is_read),
         (Bug::DoubtRefusals, shared_faults::sleeper_in_a_folder),
-        (Bug::KeepPages, || pages::writes_beside_checkpoints_stay(400)),
+        // On a busy machine threads seldom take turns as it needs.
+        (Bug::KeepPages, || (0..20).try_for_each(|_| pages::writes_beside_checkpoints_stay())),
         (Bug::ForgetDue, || pages::run(0)),
         (Bug::ForgetWaiting, pages::what_a_vacuum_would_change_is_known),
         (Bug::IgnoreGrace, rules::grace_is_given),
