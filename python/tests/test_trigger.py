@@ -84,7 +84,7 @@ def test_which_and_in_what_order(store: drumlin.Store) -> None:
     ("arguments", "kind", "message"),
     [
         ({"actions": ["made"]}, drumlin.InvalidArgument, "action 'made' is not known"),
-        ({"actions": "create"}, TypeError, "actions must be a list"),
+        ({"actions": 5}, TypeError, "actions must be a list"),
         ({"name": ""}, drumlin.InvalidArgument, "cannot be the name of a trigger"),
         (
             {"pattern": P(payload("x") == 1, "*")},
