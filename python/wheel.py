@@ -21,13 +21,14 @@ import zipfile
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from dist import ROOT, output
+
 MATURIN = Path(sys.executable).parent / "maturin"
 #: Where `make wheel` puts zig.
 ZIG = ROOT / ".venv" / "wheel"
 #: The largest wheels that are made, in bytes: one for a release, and a quick one.
 LIMIT, QUICK_LIMIT = 18_000_000, 22_000_000
-#: How many crates and sections are told of.
+#: How many crates and sections are listed.
 SHOWN = 24
 
 #: A symbol of a crate: what is called in it, or by which of its types.
@@ -86,10 +87,6 @@ def _without_symbols(library: bytes) -> tuple[bytes, dict[str, int], dict[str, i
         subprocess.run(["strip", "--strip-all", str(file)], check=True)
         sections = sizes_of_sections(output("size", "--format=sysv", "--radix=10", str(file)))
         return file.read_bytes(), sections, crates
-
-
-def output(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def sizes_of_sections(told: str) -> dict[str, int]:

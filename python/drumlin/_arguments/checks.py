@@ -315,7 +315,7 @@ def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
     return [plain_text(path) for path in ([paths] if isinstance(paths, (str, P)) else listed(paths, "paths"))]
 
 
-def rows_filter(where: Any, params: Any = None) -> str:
+def rows_filter(where: Any) -> str:
     """A filter for the rows to delete, which is required."""
     if where is None:
         raise InvalidArgument("where is None; to delete all rows, write an empty frame")
@@ -324,7 +324,7 @@ def rows_filter(where: Any, params: Any = None) -> str:
             f"where says which rows to delete, such as 'n > 1', not {a_type(where)}; rows by key are deleted with "
             "delete_keys([...])"
         )
-    return filter_text(where, params) or ""
+    return str(where)
 
 
 class Selection(NamedTuple):

@@ -19,7 +19,7 @@ from drumlin._results.diff import Diff
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
 from drumlin._results.result import Result, Results
-from drumlin._values.evidence import visible
+from drumlin._values.evidence import of_arrow, visible
 
 #: The maximum size of the HTML in bytes of UTF-8.
 BYTES_MAX = 60_000
@@ -226,11 +226,7 @@ def _cell(scalar: Any, bounds: Bounds) -> str:
         if "string" in str(scalar.type):
             return text(begin.decode("utf8", "ignore"), bounds.chars)
         return text(repr(begin), bounds.chars)
-    try:
-        value = scalar.as_py()
-    except (ValueError, OverflowError, ImportError, ArithmeticError):
-        # A time that Python cannot represent.
-        value = str(scalar)[: 2 * bounds.chars]
+    value = of_arrow(scalar)
     match value:
         case str():
             return text(value, bounds.chars)

@@ -14,7 +14,7 @@ from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._optional import loaded, need
 
-__all__ = ["Place", "connect", "prepare", "query"]
+__all__ = ["Place", "connect", "prepare", "quoted", "query", "relation"]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -65,7 +65,18 @@ def query(place: Place, text: str, as_of: AsOf | None, params: Any) -> Any:
     if _SHOW.match(text):
         paths = place._tables.tables("**")
         return connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths})
-    bound = prepare(connection, place, text, as_of)
+    return relation(connection, prepare(connection, place, text, as_of), params)
+
+
+class Bound(NamedTuple):
+    """A query whose tables are registered with a connection, and what is wrong with names that may be tables."""
+
+    text: str
+    wrong: dict[str, Exception]
+
+
+def relation(connection: Any, bound: Bound, params: Any = None) -> Any:
+    """The relation of a query. If DuckDB does not find a table, fails with what is wrong with its name."""
     duckdb = need("duckdb", "sql()", "duckdb")
     try:
         return connection.sql(bound.text) if params is None else connection.sql(bound.text, params=params)
@@ -76,11 +87,9 @@ def query(place: Place, text: str, as_of: AsOf | None, params: Any) -> Any:
         raise
 
 
-class Bound(NamedTuple):
-    """A query whose tables are registered with a connection, and what is wrong with names that may be tables."""
-
-    text: str
-    wrong: dict[str, Exception]
+def quoted(name: str) -> str:
+    """A name as SQL has it in quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def prepare(connection: Any, place: Place, text: str, as_of: AsOf | None) -> Bound:
@@ -119,7 +128,7 @@ def prepare(connection: Any, place: Place, text: str, as_of: AsOf | None) -> Bou
                 continue
             register(name, found)
         if len(named.parts) > 1 or named.as_of is not None:
-            replaced.append((named, '"' + name.replace('"', '""') + '"'))
+            replaced.append((named, quoted(name)))
     encoded = text.encode()
     for named, name in sorted(replaced, reverse=True):
         encoded = encoded[: named.start] + name.encode() + encoded[named.start + named.length :]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
 from drumlin._arguments.parameters import with_params
-from drumlin._engines.sql import connect, prepare, query
+from drumlin._engines.sql import connect, prepare, query, quoted, relation
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
@@ -19,8 +19,6 @@ __all__ = ["script"]
 _READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
 #: What it calls those that change tables, and transactions.
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "TRANSACTION", "MERGE_INTO"}
-
-
 #: How often a transaction is run again whose tables others have changed.
 _ATTEMPTS = 20
 
@@ -42,7 +40,7 @@ def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
         if isinstance(block, list):
             answer = _together(place, block, as_of)
             continue
-        _, statement, told = block
+        statement, told = block
         answer = _one(place, statement, told, as_of, params)
     return answer
 
@@ -72,8 +70,8 @@ def _parts(text: str) -> list[tuple[str, str]]:
     return parts
 
 
-#: A statement, or those of a transaction: the kind of each, its text, and what it is to do, if it changes something.
-_Statement: TypeAlias = tuple[str, str, "dict[str, Any] | None"]
+#: The text of a statement, and what it is to do, if it changes something.
+_Statement: TypeAlias = tuple[str, "dict[str, Any] | None"]
 
 
 def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Statement | list[_Statement]]:
@@ -95,10 +93,10 @@ def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Stat
                         f"{end} without begin in the same script; over several calls, use with store.transaction() as "
                         "tx: tx.sql(...)"
                     )
-                blocks.append([*begun, (kind, part, told)])
+                blocks.append([*begun, (part, told)])
                 begun = None
             case _:
-                (blocks if begun is None else begun).append((kind, part, told))
+                (blocks if begun is None else begun).append((part, told))
     if begun is not None:
         raise InvalidArgument(
             "the script begins a transaction and does not end it, so nothing was done; end it with commit, or use with "
@@ -115,11 +113,11 @@ def _one(place: Any, text: str, told: dict[str, Any] | None, as_of: AsOf | None,
 
 def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> Any:
     """The statements of a transaction in one commit; returns what the last of them gives, rows as they are read now."""
-    *statements, (_, _, end) = block
+    *statements, (_, end) = block
 
     def run(tables: Any) -> Any:
         answer = None
-        for _, text, told in statements:
+        for text, told in statements:
             if told is None:
                 answer = query(tables, text, as_of, None).to_arrow_table()
             else:
@@ -147,33 +145,22 @@ def _again(run: Callable[[], Any]) -> Any:
 def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
     """The rows of a query in the types that columns of a table have, as an Arrow reader."""
     connection = connect()
-    target = prepare(connection, place, f"select * from {_quoted(table)}", None).text
-    types = dict(zip(*_described(connection, target), strict=True))
+    types = _types(connection, place, table)
     for name in columns:
         if name not in types:
             raise InvalidArgument(f"{table!r} has no column {name!r}; the columns are {list(types)}")
     bound = prepare(connection, place, text, None)
-    given = len(_described(connection, bound.text, bound.wrong)[0])
+    given = len(relation(connection, bound).columns)
     if given != len(columns):
         raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
-    casts = ", ".join(f"cast(#{at} as {types[name]}) as {_quoted(name)}" for at, name in enumerate(columns, 1))
+    casts = ", ".join(f"cast(#{at} as {types[name]}) as {quoted(name)}" for at, name in enumerate(columns, 1))
     return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
 
 
-def _described(connection: Any, text: str, wrong: dict[str, Exception] | None = None) -> tuple[list[str], list[str]]:
-    """The names and types of the columns of a query."""
-    try:
-        made = connection.sql(text)
-    except Exception as error:
-        for name, reason in (wrong or {}).items():
-            if name in str(error):
-                raise reason from None
-        raise
-    return made.columns, [str(kind) for kind in made.types]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _types(connection: Any, place: Any, table: str) -> dict[str, str]:
+    """What DuckDB calls the types of a table's columns."""
+    made = relation(connection, prepare(connection, place, f"select * from {quoted(table)}", None))
+    return dict(zip(made.columns, map(str, made.types), strict=True))
 
 
 #: The metadata of versions that an INSERT of rows by key makes.
@@ -253,10 +240,9 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
         if told["columns"] or told["key"] or told["checks"]:
             raise InvalidArgument("CREATE TABLE AS takes no columns, key or checks; create the table, then insert")
         connection = connect()
-        bound = prepare(connection, place, told["query"], None)
-        _described(connection, bound.text, bound.wrong)
+        made = relation(connection, prepare(connection, place, told["query"], None))
         # They may be rows of the table that is replaced.
-        rows = connection.sql(bound.text).to_arrow_table() if exists else connection.sql(bound.text).to_arrow_reader()
+        rows = made.to_arrow_table() if exists else made.to_arrow_reader()
         if exists:
             table.drop()
         return table.write(rows)
@@ -311,8 +297,8 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
         case {"do": "nullable", "column": name}:
             return table.drop_constraints(not_null=name)
         case {"do": "default", "column": name, "value": value}:
-            kind = table.schema().types[names.index(name)] if name in names else "string"
-            return table.add_constraints(defaults={name: _value(value, _sql_type(place, table.path, name, kind))})
+            kind = _types(connect(), place, table.path).get(name, "varchar")
+            return table.add_constraints(defaults={name: _value(value, kind)})
         case {"do": "no_default", "column": name}:
             return table.drop_constraints(defaults=name)
         case {"do": "check", "name": name, "check": check}:
@@ -324,12 +310,6 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
     raise InvalidArgument(f"ALTER TABLE: {change}")
 
 
-def _sql_type(place: Any, path: str, name: str, kind: str) -> str:
-    connection = connect()
-    names, types = _described(connection, prepare(connection, place, f"select * from {_quoted(path)}", None).text)
-    return types[names.index(name)] if name in names else kind
-
-
 def _copy(place: Any, told: dict[str, Any]) -> Any:
     if not told["to"]:
         if told["options"]:
@@ -338,11 +318,11 @@ def _copy(place: Any, told: dict[str, Any]) -> Any:
             )
         asked = {"query": f"select * from {_literal(told['file'])}", "conflict": None}
         return _insert(place, {**asked, "table": told["table"], "columns": told["columns"]})
-    columns = ", ".join(map(_quoted, told["columns"])) or "*"
-    text = told["query"] or f"select {columns} from {_quoted(told['table'])}"
+    columns = ", ".join(map(quoted, told["columns"])) or "*"
+    text = told["query"] or f"select {columns} from {quoted(told['table'])}"
     connection = connect()
     bound = prepare(connection, place, text, None)
-    _described(connection, bound.text, bound.wrong)
+    relation(connection, bound)
     return connection.sql(f"copy ({bound.text}) to {_literal(told['file'])} {told['options']}")
 
 

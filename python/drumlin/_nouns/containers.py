@@ -37,7 +37,7 @@ class RowsByKey:
     _core: _drumlin.Table
 
     def __len__(self) -> int:
-        return self._core.read(None, None, None, 0, None, None, False).count_rows()
+        return self._all().count_rows()
 
     def __bool__(self) -> bool:
         # Not whether it has rows, nor whether it exists.
@@ -59,7 +59,10 @@ class RowsByKey:
         raise TypeError(f"a row by key is deleted with table.delete_keys([{key!r}])")
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._core.read(None, None, None, 0, None, None, False).stream().__arrow_c_stream__(requested_schema)
+        return self._all().stream().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
         return self._core.schema(None).__arrow_c_schema__()
+
+    def _all(self) -> _drumlin.Reading:
+        return self._core.read(None, None, None, 0, None, None, False)

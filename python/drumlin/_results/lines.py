@@ -4,7 +4,7 @@ import reprlib
 from typing import Any
 
 from drumlin._optional import loaded
-from drumlin._values.evidence import visible
+from drumlin._values.evidence import of_arrow, visible
 
 __all__ = ["first_lines"]
 
@@ -66,11 +66,7 @@ def _lines(table: Any, columns: int, known_rows: int | None) -> list[str]:
 def _cell(scalar: Any) -> str:
     if not scalar.is_valid:
         return "null"
-    try:
-        value = scalar.as_py()
-    except (ValueError, OverflowError, ImportError, ArithmeticError):
-        # A time that Python cannot represent.
-        value = str(scalar)
+    value = of_arrow(scalar)
     return visible(
         value
         if isinstance(value, str)

@@ -33,6 +33,14 @@ def a_type(value: Any) -> str:
     return "None" if value is None else f"{'an' if name[0] in 'aeiouAEIO' else 'a'} {name}"
 
 
+def of_arrow(scalar: Any) -> Any:
+    """The value of an Arrow scalar to be shown; as text if it is a time that Python cannot represent."""
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, ImportError, ArithmeticError):
+        return str(scalar)
+
+
 #: Invisible characters that are part of normal text.
 _JOINERS = "\u200c\u200d"
 

@@ -98,9 +98,14 @@ class Iterated(Handle, Generic[_T]):
     __slots__ = ()
 
     def __aiter__(self) -> AsyncIterator[_T]:
+        return self._each(iter)
+
+    def _each(self, take: Callable[[Any], Any]) -> AsyncIterator[Any]:
+        """The items of the iterator that ``take`` makes of the object."""
+
         async def items() -> Any:
             made = await self._get()
-            return await run(lambda: iter(made))
+            return await run(lambda: take(made))
 
         return each(items)
 

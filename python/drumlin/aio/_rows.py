@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import drumlin
-from drumlin.aio._calls import run
-from drumlin.aio._handles import Handle, Iterated, awaits, each
+from drumlin.aio._handles import Handle, Iterated, awaits
 
 __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 
@@ -14,12 +13,7 @@ __all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
 class _Rows(Iterated):
     @functools.wraps(drumlin.Result.to_batches)
     def to_batches(self) -> AsyncIterator[Any]:
-
-        async def items() -> Any:
-            made = await self._get()
-            return await run(made.to_batches)
-
-        return each(items)
+        return self._each(lambda made: made.to_batches())
 
 
 def _result(make: Callable[[], Awaitable[Any]]) -> Handle:
@@ -56,12 +50,7 @@ class Diff(Iterated):
 
     @functools.wraps(drumlin.Diff.batches)
     def batches(self) -> AsyncIterator[Any]:
-
-        async def items() -> Any:
-            made = await self._get()
-            return await run(made.batches)
-
-        return each(items)
+        return self._each(lambda made: made.batches())
 
 
 @awaits(drumlin.Results)
