@@ -120,8 +120,7 @@ pub fn exercise(store: &Store) {
         let _ =
             store.table(&path).collect(&ReadOptions { as_of: AsOf::Snapshot("s".into()), ..ReadOptions::default() });
         let filter = drumlin::filter::Filter::parse("id > 3 and name is not null").ok();
-        let mut filtered = ReadOptions::default();
-        filtered.scan.filter = filter;
+        let filtered = ReadOptions { filter, ..ReadOptions::default() };
         let _ = store.table(&path).collect(&filtered);
         let _ = store.table(&path).get_many(&rows(0, 200), &Default::default());
         let _ = store.table(&path).delete("id % 2 = 0", &Default::default());

@@ -13,6 +13,10 @@ def main() -> int:
         from drumlin.migrate import command
 
         return command.main(sys.argv[2:])
+    if sys.argv[1:2] == ["sql"]:
+        from drumlin._shell import command as sql
+
+        return sql.main(sys.argv[2:])
     # As in other commands, Ctrl-C ends it at once, except where a command handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _drumlin.main(["drumlin", *sys.argv[1:]])

@@ -110,7 +110,7 @@ mod _drumlin {
     fn open(py: Python<'_>, uri: &str, mode: options::ModeName, settings: options::Settings) -> PyResult<Store> {
         let options = options::open(mode, settings)?;
         let told = options.bucket.told();
-        Ok(Store::new(told, call::detached(py, || drumlin::Store::open(uri, options))?))
+        Ok(Store::new(told, call::detached(py, || drumlin::Store::open_with(uri, options))?))
     }
 
     /// Copies what can be read from the store at `uri` into a new one.
@@ -132,6 +132,14 @@ mod _drumlin {
     #[pyfunction]
     fn main(py: Python<'_>, args: Vec<String>) -> i32 {
         py.detach(|| drumlin_cli::main(args))
+    }
+
+    /// Prints rows on standard output as the command line does, at most `most` of a table; returns the exit code.
+    #[pyfunction]
+    fn print_rows(py: Python<'_>, rows: foreign::Rows, form: &str, most: u64, hint: &str) -> PyResult<i32> {
+        let schema = rows.schema.clone();
+        let batches = rows.checked();
+        call::detached(py, || Ok(drumlin_cli::print_rows(form, &schema, batches, (most, hint))))
     }
 
     #[pymodule_init]

@@ -82,7 +82,7 @@ impl Reading {
 
     /// A scan of the reading's columns, or of `columns`.
     pub fn scan(&self, py: Python<'_>, columns: Option<Vec<String>>) -> PyResult<Prepared<Scan>> {
-        let mut options = self.options.scan.clone();
+        let mut options = self.options.scan();
         if columns.is_some() {
             options.columns = columns;
         } else {
@@ -110,14 +110,14 @@ impl Reading {
         if let Some(rows) = self.rows_of_version() {
             return Ok(rows);
         }
-        let filter = self.options.scan.filter.clone();
+        let filter = self.options.filter.clone();
         let Prepared { scan, cancel } = self.scan_again(py, ScanOptions { filter, ..ScanOptions::default() })?;
         long(py, &[cancel], || scan.count())
     }
 
     /// The number of rows without the limit, if nothing need be read to know it.
     fn rows_of_version(&self) -> Option<u64> {
-        if self.options.scan.filter.is_some() || self.view.shows_unnumbered_rows() {
+        if self.options.filter.is_some() || self.view.shows_unnumbered_rows() {
             return None;
         }
         Some(self.view.table.version(self.view.read_point.version)?.rows)
@@ -131,7 +131,7 @@ impl Reading {
             )));
         }
         let core = detached(py, || drumlin::Dataset::of_view(&self.table, &self.view, self.table_changes))?;
-        Ok((core, self.options.scan.filter.as_ref().map(Filter::to_string)))
+        Ok((core, self.options.filter.as_ref().map(Filter::to_string)))
     }
 
     /// The store of the table.
@@ -141,13 +141,13 @@ impl Reading {
 
     /// Whether only some of the rows are read that the filter keeps.
     fn is_bounded(&self) -> bool {
-        let asked = &self.options.scan;
+        let asked = &self.options;
         asked.offset > 0 || asked.limit.is_some() || asked.tail.is_some()
     }
 
     /// `rows`, of which the limit or the tail is taken.
     fn bounded(&self, rows: u64) -> u64 {
-        let asked = &self.options.scan;
+        let asked = &self.options;
         let rows = rows.saturating_sub(asked.offset);
         asked.limit.into_iter().chain(asked.tail).fold(rows, u64::min)
     }
@@ -196,7 +196,7 @@ impl Reading {
     /// a filter keeps are found from the end.
     #[pyo3(signature = (rows, columns=None))]
     fn head(&self, py: Python<'_>, rows: u64, columns: Option<Vec<String>>) -> PyResult<Option<Batches>> {
-        let mut options = self.options.scan.clone();
+        let mut options = self.options.scan();
         options.columns = columns.or(options.columns);
         match options.tail {
             Some(tail) if tail <= rows => {}
@@ -224,7 +224,7 @@ impl Reading {
         last: Option<u64>,
     ) -> PyResult<Self> {
         let mut options = self.options.clone();
-        let asked = &mut options.scan;
+        let asked = &mut options;
         asked.columns = columns.or(asked.columns.take());
         if let Some(text) = filter {
             if self.is_bounded() {
@@ -254,7 +254,7 @@ impl Reading {
                 asked.tail = Some(asked.tail.map_or(last, |tail| tail.min(last)));
             }
         }
-        let scan = self.scan_again(py, options.scan.clone())?.scan;
+        let scan = self.scan_again(py, options.scan())?.scan;
         let table = detached(py, || Ok(self.table.clone()))?;
         Ok(Self::new(table, self.store.clone_ref(py), options, scan))
     }

@@ -482,7 +482,7 @@ impl Table {
     ) -> PyResult<Reading> {
         let as_of = crate::options::as_of(as_of);
         let scan = crate::options::scan_options(columns, filter, offset, limit, tail, native)?;
-        Reading::of(py, drumlin::Table::clone(&self.core), &self.store, ReadOptions { as_of, scan })
+        Reading::of(py, drumlin::Table::clone(&self.core), &self.store, ReadOptions::of(as_of, scan))
     }
 
     #[pyo3(signature = (as_of=None))]

@@ -113,7 +113,7 @@ impl Tables {
         each: bool,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let (as_of, scan) = (crate::options::as_of(as_of), scan_options(columns, filter, offset, limit, tail, native)?);
-        let options = drumlin::ReadOptions { as_of, scan };
+        let options = drumlin::ReadOptions::of(as_of, scan);
         let read = || match each {
             true => self.place.read_each(&paths, &options),
             false => all(self.place.read_many(&paths, &options)),
@@ -160,7 +160,7 @@ impl Tables {
 
     fn drop(&self, py: Python<'_>, paths: Vec<String>, missing_ok: bool) -> PyResult<DropReport> {
         let missing = missing(missing_ok);
-        Ok(detached(py, || drumlin::Tables::drop(&*self.place, &paths, missing))?.into())
+        Ok(detached(py, || drumlin::Tables::drop_with(&*self.place, &paths, missing))?.into())
     }
 
     fn delete_versions(&self, py: Python<'_>, versions: Versions, missing_ok: bool) -> PyResult<VersionsReport> {

@@ -48,7 +48,7 @@ fn rows_of(columns: Vec<(&str, ArrayData)>) -> (SchemaRef, ArrayData) {
 }
 
 fn open() -> Store {
-    Store::open("memory://", Options { cpu_threads: 1, ..Options::default() }).unwrap()
+    Store::open_with("memory://", Options { cpu_threads: 1, ..Options::default() }).unwrap()
 }
 
 #[test]

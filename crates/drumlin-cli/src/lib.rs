@@ -22,6 +22,7 @@ mod output;
 mod patient;
 mod payload_text;
 mod place;
+mod rows;
 mod scope;
 mod sink;
 pub mod source;
@@ -32,8 +33,10 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Mutex;
 
-use clap::Parser;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use clap::error::ErrorKind;
+use clap::{Parser, ValueEnum};
 use drumlin::embedding::waiting;
 
 use failure::Failure;
@@ -89,6 +92,29 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
             let what = PANIC.lock().map_or(String::new(), |mut what| std::mem::take(&mut *what));
             say(format_args!("internal error: {what}"));
             Failure::INTERNAL
+        }
+    }
+}
+
+/// Prints rows in a form (`table`, `csv` or `json`), at most so many of a table, with a hint what to do where there are more.
+/// Returns the exit code; what goes wrong is said on standard error.
+pub fn print_rows(
+    form: &str,
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = drumlin::Result<RecordBatch>>,
+    limit: (u64, &str),
+) -> i32 {
+    let mut out = Output::new();
+    let printed = match rows::Form::from_str(form, false) {
+        Ok(form) => rows::print(form, schema, batches, limit, &mut out),
+        Err(_) => Err(Failure::Usage(format!("'{form}' is no form of rows; expected table, csv or json"))),
+    };
+    let flushed = out.flush().map_err(Failure::from);
+    match printed.and(flushed) {
+        Ok(()) => 0,
+        Err(failure) => {
+            failure.message().into_iter().for_each(say);
+            failure.code()
         }
     }
 }

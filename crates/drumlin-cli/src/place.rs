@@ -91,7 +91,7 @@ impl Place {
 
     fn open(&self, mode: Mode) -> Result<Store, Failure> {
         self.check_folder(mode)?;
-        Ok(Store::open(&self.uri, self.options(mode))?)
+        Ok(Store::open_with(&self.uri, self.options(mode))?)
     }
 
     /// Explains why there cannot be a store at the path, where the core would report only the system's error.

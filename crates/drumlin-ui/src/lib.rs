@@ -61,7 +61,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Shows `store` on 127.0.0.1. The store stays open while it is shown.
 ///
 /// ```
-/// let store = drumlin::Store::open("memory://", Default::default())?;
+/// let store = drumlin::Store::memory()?;
 /// let server = drumlin_ui::serve(store, &drumlin_ui::Options::default())?;
 /// assert!(server.address().starts_with("http://127.0.0.1:"));
 /// server.close();

@@ -34,7 +34,7 @@ fn main() -> drumlin::Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let uri = folder.path().join("s");
     let options = Options { cache_bytes: 2 << 30, ..Options::default() };
-    let store = Store::open(uri.to_str().expect("a plain path"), options)?;
+    let store = Store::open_with(uri.to_str().expect("a plain path"), options)?;
     let key = || TableOptions { key: vec!["k".into()], ..TableOptions::default() };
     store.table("t").create(rows(0..0, 1).schema(), key())?;
     let batches = (0..n / 1_000_000).map(|part| Ok(rows(part * 1_000_000..(part + 1) * 1_000_000, 7919)));
@@ -77,7 +77,7 @@ fn main() -> drumlin::Result<()> {
     let mut times = Vec::new();
     for round in 0..3 {
         let uri = folder.path().join(format!("u{round}"));
-        let store = Store::open(uri.to_str().expect("a plain path"), Options::default())?;
+        let store = Store::open_with(uri.to_str().expect("a plain path"), Options::default())?;
         store.table("t").create(rows(0..0, 1).schema(), key())?;
         store.append("t", rows(0..small, 7919), &WriteOptions::default())?;
         let mut rng = fastrand::Rng::with_seed(round);

@@ -106,7 +106,7 @@ fn keys_of(schema: &SchemaRef, rows: &[Row]) -> RecordBatch {
 fn store(rows: &[Row], asked: &[Row]) -> drumlin::Result<()> {
     const EVER: u64 = 1 << 40;
     let options = Options { memtable_bytes: 0, checkpoint_log_bytes: 0, row_write_bytes: EVER, ..Options::default() };
-    let store = Store::open("memory://", options)?;
+    let store = Store::open_with("memory://", options)?;
     let field = |name: &str| Field::new(name, DataType::Binary, false);
     let schema = Arc::new(Schema::new(vec![field("k"), field("v")]));
     let key_schema = Arc::new(Schema::new(vec![field("k")]));

@@ -36,7 +36,7 @@ fn report(what: &str, count: usize, mut work: impl FnMut()) {
 fn main() -> drumlin::Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let uri = folder.path().join("s");
-    let store = Store::open(uri.to_str().expect("a plain path"), Options::default())?;
+    let store = Store::open_with(uri.to_str().expect("a plain path"), Options::default())?;
     let table = store.table("t");
     let key = TableOptions { key: vec!["k".into()], ..TableOptions::default() };
     table.create(rows(0..0).schema(), key)?;
@@ -57,7 +57,7 @@ fn main() -> drumlin::Result<()> {
     report("a durable put", 200, || {
         for _ in 0..200 {
             n += 1;
-            store.tree().put("node", n.into()).expect("writes");
+            store.tree().put("node", n).expect("writes");
         }
     });
     Ok(())

@@ -66,7 +66,7 @@ struct Times {
 /// One transaction each, in seconds.
 fn transactions(n: usize, projections: usize, triggers: usize) -> Result<Times> {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("s").to_str().unwrap(), Default::default())?;
+    let store = Store::open_with(folder.path().join("s").to_str().unwrap(), Default::default())?;
     let calls = project(&store, projections, triggers)?;
     let (paths, payloads) = (paths(n), [payload(0), payload(1)]);
     let (mut puts, mut single, mut pattern) = (Vec::new(), Vec::new(), Vec::new());
@@ -138,7 +138,7 @@ fn million() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let uri = folder.path().join("s");
     let uri = uri.to_str().unwrap();
-    let store = Store::open(uri, Default::default())?;
+    let store = Store::open_with(uri, Default::default())?;
     let paths = paths(N);
     store.transact(|tx| {
         for (n, path) in paths.iter().enumerate() {
@@ -151,7 +151,7 @@ fn million() -> Result<()> {
     println!("\n## 1,000,000 nodes\n");
     let open = |what: &str| -> Result<Store> {
         let start = Instant::now();
-        let store = Store::open(uri, Default::default())?;
+        let store = Store::open_with(uri, Default::default())?;
         println!("- open, {what}: {:.2} s (under 2 wanted)", start.elapsed().as_secs_f64());
         Ok(store)
     };
@@ -216,7 +216,7 @@ fn clients() -> Result<()> {
     const CLIENTS: usize = 32;
     const SECONDS: f64 = 2.0;
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("s").to_str().unwrap(), Default::default())?;
+    let store = Store::open_with(folder.path().join("s").to_str().unwrap(), Default::default())?;
     let start = Instant::now();
     let done: u64 = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
@@ -248,7 +248,7 @@ fn clients() -> Result<()> {
 /// The memory of a node when a store is opened, including what opening left behind.
 fn memory(uri: &str) -> Result<()> {
     let before = resident();
-    let store = Store::open(uri, Default::default())?;
+    let store = Store::open_with(uri, Default::default())?;
     let nodes = store.stat()?.nodes;
     println!("- memory: {} bytes a node (at most 300 wanted)", resident().saturating_sub(before) / nodes);
     Ok(())

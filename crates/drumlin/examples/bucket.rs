@@ -10,7 +10,7 @@ use drumlin::{Options, ReclaimOptions, Result, Store, Tables};
 fn main() -> Result<()> {
     let uri = std::env::args().nth(1).unwrap_or_else(|| "memory://".to_owned());
     // Any number of processes may write the store; reads show what others have committed.
-    let store = Store::open(&uri, Options { fresh: true, ..Options::default() })?;
+    let store = Store::open_with(&uri, Options { fresh: true, ..Options::default() })?;
     let rows = |n: i64| {
         let column = Arc::new(Int64Array::from_iter_values(0..n)) as ArrayRef;
         RecordBatch::try_from_iter([("n", column)]).expect("one column")
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     println!("{} tables at {uri}", store.tables("numbers/*")?.len());
 
     // Dropped by one commit; their objects are deleted by the reclaim, in parallel.
-    let dropped = store.drop(&["numbers/**".to_owned()], Default::default())?;
+    let dropped = store.drop("numbers/**")?;
     let rest = Duration::ZERO.as_micros() as u64;
     let reclaimed = store.reclaim(&ReclaimOptions { block_grace_micros: Some(rest), ..ReclaimOptions::default() })?;
     println!("{} tables dropped, {} objects deleted", dropped.paths.len(), reclaimed.blocks);

@@ -14,7 +14,7 @@ fn accounts(ids: &[i64], owners: &[&str], amounts: &[i64]) -> RecordBatch {
 }
 
 fn main() -> Result<()> {
-    let store = Store::open("memory://", Options::default())?;
+    let store = Store::open_with("memory://", Options::default())?;
     let table = store.table("bank/accounts");
     let rows = accounts(&[1, 2], &["Ada", "Grace"], &[100, 50]);
     table.create(rows.schema(), TableOptions { key: vec!["id".into()], ..TableOptions::default() })?;

@@ -16,7 +16,7 @@ fn rows(batches: &[RecordBatch]) -> usize {
 }
 
 fn main() -> Result<()> {
-    let store = Store::open("memory://", Options::default())?;
+    let store = Store::open_with("memory://", Options::default())?;
     let first = store.write("prices/us/AAPL", prices(0..5), &Default::default())?;
     store.append("prices/us/AAPL", prices(5..10), &Default::default())?;
 
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     // Rows and columns of the newest version, and the first version as it was.
     let filter = Some(Filter::parse("close > 105")?);
     let scan = ScanOptions { columns: Some(vec!["day".into()]), filter, ..ScanOptions::default() };
-    let high = table.collect(&ReadOptions { scan, ..ReadOptions::default() })?;
+    let high = table.collect(&ReadOptions::from(scan))?;
     let as_of = AsOf::Version(first.version);
     let then = table.collect(&ReadOptions { as_of, ..ReadOptions::default() })?;
     println!("{} rows above 105; {} rows in version {}", rows(&high), rows(&then), first.version);

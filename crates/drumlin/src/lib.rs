@@ -81,6 +81,15 @@ pub use table::{
     WhenNotMatched, Window,
 };
 
+/// What most programs need, and nothing that shadows a name of the standard library: `use drumlin::prelude::*`.
+pub mod prelude {
+    pub use crate::{
+        Aggregate, AsOf, Condition, DatasetOptions, ErrorKind, Filter, Frame, GroupBy, LookupOptions, Mode, Options,
+        Pattern, Payload, ReadOptions, ScanOptions, SnapshotOf, Store, Table, TableOptions, Tables, Transaction, Tree,
+        Version, WriteOptions,
+    };
+}
+
 /// Arrow arrays at the borders of a program: whether what another library made is sound, and what type a column is wanted in.
 pub mod arrays {
     pub use crate::segment::{changed, children, holds, join};

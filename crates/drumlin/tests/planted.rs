@@ -283,7 +283,7 @@ fn inline_is_not_condemned() -> Result<(), String> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let store = support::open_inline(&SimDisk::in_memory(), &clock, 1).unwrap();
     store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.reclaim(&Default::default()).unwrap();
     store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
     store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
@@ -305,7 +305,7 @@ fn delete_after_sync() -> Result<(), String> {
     let store = open(&disk).unwrap();
     store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
     store.sync().unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.reclaim(&Default::default()).unwrap();
     for seed in 0..20 {
         let again = open(&disk.crash(seed)).map_err(|e| e.to_string())?;

@@ -46,7 +46,7 @@ pub fn transaction_seeds() -> Vec<Vec<u8>> {
     store.write("t", stores::rows(0, 3), &Default::default()).expect("rows");
     store.append("t", stores::rows(9, 3), &Default::default()).expect("rows");
     store.tree().put("n", Payload::bytes(&[7; 2000]).expect("few bytes")).expect("a node");
-    store.drop(&["t".to_owned()], drumlin::store::Missing::Refuse).expect("a table");
+    store.drop("t").expect("a table");
     drop(store);
     let opened = FileLog::read(&disk).expect("a sound log");
     let all: Vec<TransactionRecord> =

@@ -340,7 +340,7 @@ fn import(cursor: &mut Cursor<'_>, memory: &Memory, data_type: &DataType) {
     // SAFETY: checked by the code that takes it, which is what is tested.
     let rows = unsafe { rows.build_unchecked() };
     let schema = Arc::new(Schema::new(fields));
-    let Ok(store) = Store::open("memory://", Options { cpu_threads: 1, ..Options::default() }) else { return };
+    let Ok(store) = Store::open_with("memory://", Options { cpu_threads: 1, ..Options::default() }) else { return };
     let frame = Frame::from_foreign(schema.clone(), std::iter::once(Ok(rows)));
     let written = match how >> 1 & 1 {
         0 => store.write("t", frame, &Default::default()).is_ok(),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NoReturn
 
+from drumlin._arguments.frames import type_of
 from drumlin._errors import InvalidArgument
 from drumlin._values.evidence import a_type
 
@@ -194,6 +195,152 @@ class Expr:
                 raise TypeError(f"{name} must be a str, not {a_type(value)}")
         behind = "" if escape is None else f" escape {_quoted(escape)}"
         return self._predicate(f"{'ilike' if ignore_case else 'like'} {_quoted(pattern)}{behind}")
+
+    def _call(self, name: str, *args: Any) -> "Expr":
+        texts = [str(arg) if isinstance(arg, Expr) else literal(arg, f"{name}(...)")._text for arg in args]
+        return Expr(f"{name}({', '.join([self._text, *texts])})", _Binding.ATOM)
+
+    def lower(self) -> "Expr":
+        """The text in lower case."""
+        return self._call("lower")
+
+    def upper(self) -> "Expr":
+        """The text in upper case."""
+        return self._call("upper")
+
+    def trim(self) -> "Expr":
+        """The text without spaces before and after it."""
+        return self._call("trim")
+
+    def length(self) -> "Expr":
+        """The number of characters of a text, or of bytes of binary data."""
+        return self._call("length")
+
+    def substring(self, start: Any, length: Any = None) -> "Expr":
+        """The characters from ``start`` on, the first of which is 1, and -1 the last: ``length`` of them, or all that are
+        left.
+
+        >>> col("sym").substring(1, 2) == "AA"
+        Expr(substring(sym, 1, 2) = 'AA')
+        """
+        return self._call("substring", start, *(() if length is None else (length,)))
+
+    def replace(self, old: Any, new: Any) -> "Expr":
+        """The text with ``new`` in each place of ``old``."""
+        return self._call("replace", old, new)
+
+    def starts_with(self, text: str) -> "Expr":
+        """Whether the text begins so. Row groups that have no such text are skipped."""
+        return self._call("starts_with", text)
+
+    def ends_with(self, text: str) -> "Expr":
+        """Whether the text ends so."""
+        return self._call("ends_with", text)
+
+    def contains(self, text: str) -> "Expr":
+        """Whether ``text`` stands somewhere in the text."""
+        return self._call("contains", text)
+
+    def abs(self) -> "Expr":
+        """The number without its sign."""
+        return self._call("abs")
+
+    def round(self, places: int = 0) -> "Expr":
+        """The number rounded to so many decimal places, halves away from zero.
+
+        >>> col("close").round(1) > 0.5
+        Expr(round(close, 1) > 0.5)
+        """
+        return self._call("round", *((places,) if places else ()))
+
+    def floor(self) -> "Expr":
+        """The greatest whole number that is not above the number."""
+        return self._call("floor")
+
+    def ceil(self) -> "Expr":
+        """The least whole number that is not below the number."""
+        return self._call("ceil")
+
+    def sign(self) -> "Expr":
+        """-1, 0 or 1."""
+        return self._call("sign")
+
+    def year(self) -> "Expr":
+        """The year of a date or timestamp, on the clocks of its time zone.
+
+        >>> (col("day").year() == 2026) & (col("day").month() >= 6)
+        Expr(year(day) = 2026 and month(day) >= 6)
+        """
+        return self._call("year")
+
+    def quarter(self) -> "Expr":
+        """The quarter of the year, from 1."""
+        return self._call("quarter")
+
+    def month(self) -> "Expr":
+        """The month, from 1."""
+        return self._call("month")
+
+    def week(self) -> "Expr":
+        """The week of the ISO calendar, from 1."""
+        return self._call("week")
+
+    def day(self) -> "Expr":
+        """The day of the month, from 1."""
+        return self._call("day")
+
+    def day_of_week(self) -> "Expr":
+        """The day of the week: 0 is a Sunday."""
+        return self._call("dayofweek")
+
+    def day_of_year(self) -> "Expr":
+        """The day of the year, from 1."""
+        return self._call("dayofyear")
+
+    def hour(self) -> "Expr":
+        """The hour of a timestamp or a time of day."""
+        return self._call("hour")
+
+    def minute(self) -> "Expr":
+        """The minute of a timestamp or a time of day."""
+        return self._call("minute")
+
+    def second(self) -> "Expr":
+        """The second of a timestamp or a time of day."""
+        return self._call("second")
+
+    def date_trunc(self, unit: str) -> "Expr":
+        """The beginning of the ``year``, ``quarter``, ``month``, ``week``, ``day``, ``hour``, ``minute`` or ``second`` of a
+        date or timestamp, on the clocks of its time zone.
+
+        >>> col("ts").date_trunc("month") == "2026-01-01"
+        Expr(date_trunc('month', ts) = '2026-01-01')
+        """
+        if not isinstance(unit, str):
+            raise TypeError(f"unit must be a str, not {a_type(unit)}")
+        return Expr(f"date_trunc({_quoted(unit)}, {self._text})", _Binding.ATOM)
+
+    def cast(self, type: Any, *, lenient: bool = False) -> "Expr":
+        """The value in another type: a text such as ``"int64"`` or ``"varchar"``, or a type of Python, Arrow, NumPy or
+        Polars. Where a value has none in it, the call fails; with ``lenient`` it is null.
+
+        >>> col("qty").cast("double") / 3 > 1
+        Expr(cast(qty as 'double') / 3 > 1)
+        """
+        word = "try_cast" if lenient else "cast"
+        return Expr(f"{word}({self._text} as {_quoted(str(type_of(type, 'cast')))})", _Binding.ATOM)
+
+    def coalesce(self, *others: Any) -> "Expr":
+        """The value, or where it is null the first of ``others`` that is not.
+
+        >>> col("qty").coalesce(0) > 1
+        Expr(coalesce(qty, 0) > 1)
+        """
+        return self._call("coalesce", *others)
+
+    def null_if(self, other: Any) -> "Expr":
+        """The value, or null where it equals ``other``."""
+        return self._call("nullif", other)
 
     def field(self, name: str) -> "Expr":
         """The field ``name`` of a struct column.

@@ -14,7 +14,7 @@ from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._optional import loaded, need
 
-__all__ = ["Place", "connect", "prepare", "quoted", "query", "relation"]
+__all__ = ["Place", "connect", "outside_quotes", "prepare", "quoted", "query", "relation"]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -230,6 +230,12 @@ def _variable(name: str) -> Any:
     pandas = loaded("pandas")
     is_frame = hasattr(value, "__arrow_c_stream__") or (pandas is not None and isinstance(value, pandas.DataFrame))
     return value if is_frame and not isinstance(value, type) else None
+
+
+def outside_quotes(text: str) -> str:
+    """A text without its comments and what it has in quotes. Of quotes that are not closed, nothing but the first is left
+    out."""
+    return _QUOTED.sub(" ", text)
 
 
 def _names(text: str) -> Iterator[str]:

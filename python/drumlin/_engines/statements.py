@@ -13,7 +13,7 @@ from drumlin._engines.sql import connect, prepare, query, quoted, relation
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
-__all__ = ["script"]
+__all__ = ["changes", "script"]
 
 #: What DuckDB calls statements that only read.
 _READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
@@ -43,6 +43,11 @@ def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
         statement, told = block
         answer = _one(place, statement, told, as_of, params)
     return answer
+
+
+def changes(text: str) -> bool:
+    """Whether one of the statements of a text changes tables."""
+    return any(kind in _CHANGES for kind, _ in _parts(text))
 
 
 def _parts(text: str) -> list[tuple[str, str]]:

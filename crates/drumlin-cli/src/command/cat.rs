@@ -1,32 +1,14 @@
 //! `cat`: prints rows.
 
-use std::io::Write;
-
-use arrow::array::RecordBatch;
-use arrow::csv::WriterBuilder;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use clap::{Args, ValueEnum};
-use drumlin::{Filter, ReadOptions, Scan, ScanOptions, Tables};
+use clap::Args;
+use drumlin::{Filter, ReadOptions, ScanOptions, Tables};
 
 use crate::as_of;
-use crate::failure::{Failure, Outcome};
-use crate::grid::{Align, Grid};
+use crate::failure::Outcome;
 use crate::interrupt;
-use crate::json_rows;
-use crate::output::{Output, say};
+use crate::output::Output;
 use crate::place::Place;
-use crate::text_form::{OPTIONS, cut_short, printable};
-
-/// How rows are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// Aligned columns, long values cut short
-    Table,
-    /// Comma-separated values
-    Csv,
-    /// One JSON object per line
-    Json,
-}
+use crate::rows::{self, Form, TABLE_ROWS};
 
 /// Print rows of a table
 ///
@@ -61,13 +43,6 @@ pub struct Cat {
     format: Form,
 }
 
-/// Rows that the table form prints by default.
-const TABLE_ROWS: u64 = 100;
-/// Rows converted to text at a time.
-const SLICE_ROWS: usize = 4096;
-/// Characters of a value in the table form.
-const CELL_CHARS_MAX: usize = 80;
-
 impl Cat {
     /// Prints batch by batch.
     pub fn run(self, out: &mut Output) -> Outcome {
@@ -84,77 +59,10 @@ impl Cat {
             cancel: interrupt::listen(),
             ..ScanOptions::default()
         };
-        let scan = store.read(&self.table, &ReadOptions { as_of, scan })?;
-        let printed = match self.format {
-            Form::Table => table(scan, if cut { TABLE_ROWS } else { u64::MAX }, out),
-            Form::Csv => csv(scan, out),
-            Form::Json => json(scan, out),
-        };
-        printed.map_err(|failure| failure.or_interrupted("not all rows were printed"))
+        let scan = store.read(&self.table, &ReadOptions::of(as_of, scan))?;
+        let most = if cut { TABLE_ROWS } else { u64::MAX };
+        let hint = "use --head or --tail to choose the rows";
+        rows::print(self.format, &scan.schema(), scan, (most, hint), out)
+            .map_err(|failure| failure.or_interrupted("not all rows were printed"))
     }
-}
-
-/// Slices that are small enough for their text to be small too.
-fn slices(scan: Scan) -> impl Iterator<Item = Result<RecordBatch, Failure>> {
-    scan.flat_map(|batch| {
-        let (batch, error) = match batch.and_then(|batch| printable(&batch)) {
-            Ok(batch) => (Some(batch), None),
-            Err(e) => (None, Some(Err(Failure::from(e)))),
-        };
-        let slices = batch.into_iter().flat_map(|batch| {
-            let starts = (0..batch.num_rows()).step_by(SLICE_ROWS);
-            starts.map(move |at| Ok(batch.slice(at, SLICE_ROWS.min(batch.num_rows() - at))))
-        });
-        slices.chain(error)
-    })
-}
-
-fn table(scan: Scan, most: u64, out: &mut Output) -> Outcome {
-    const CELLS: FormatOptions<'static> = OPTIONS.with_null("null");
-    let align = |numeric: bool| if numeric { Align::Right } else { Align::Left };
-    let schema = scan.schema();
-    let head = schema.fields().iter().map(|field| (field.name().clone(), align(field.data_type().is_numeric())));
-    let mut grid = Grid::new(head);
-    let mut printed = 0;
-    for batch in slices(scan) {
-        let batch = batch?;
-        let cells = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &CELLS));
-        let cells: Vec<ArrayFormatter<'_>> = cells.collect::<Result<_, _>>()?;
-        for row in 0..batch.num_rows() {
-            if printed == most {
-                grid.print(out)?;
-                say(format_args!("only the first {most} rows are shown; use --head or --tail to choose the rows"));
-                return Ok(());
-            }
-            let texts: Vec<String> =
-                cells.iter().map(|cell| cell.value(row).try_to_string()).collect::<Result<_, _>>()?;
-            grid.row(texts.into_iter().map(|text| cut_short(text, CELL_CHARS_MAX)));
-            printed += 1;
-        }
-        grid.print(out)?;
-    }
-    // Prints the column heads even if there were no rows.
-    Ok(grid.print(out)?)
-}
-
-fn csv(scan: Scan, out: &mut Output) -> Outcome {
-    let empty = printable(&RecordBatch::new_empty(scan.schema()))?;
-    let mut header = true;
-    for batch in std::iter::once(Ok(empty)).chain(slices(scan)) {
-        // Through a buffer: the writer would turn a reader that has gone into an ordinary error.
-        let mut text = Vec::new();
-        WriterBuilder::new().with_header(std::mem::take(&mut header)).build(&mut text).write(&batch?)?;
-        out.write_all(&text)?;
-    }
-    Ok(())
-}
-
-fn json(scan: Scan, out: &mut Output) -> Outcome {
-    let mut text = Vec::new();
-    for batch in slices(scan) {
-        text.clear();
-        json_rows::write(&batch?, &mut text)?;
-        out.write_all(&text)?;
-    }
-    Ok(())
 }

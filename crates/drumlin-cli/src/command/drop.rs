@@ -51,7 +51,7 @@ impl Drop {
             self.confirm(&store)?;
         }
         let missing = if self.missing_ok { Missing::Ignore } else { Missing::Refuse };
-        let report = store.drop(&self.paths, missing)?;
+        let report = store.drop_with(&self.paths, missing)?;
         for path in report.paths.iter().take(PATHS_MAX) {
             writeln!(out, "{path}")?;
         }

@@ -78,7 +78,7 @@ impl Export {
         let cancel = interrupt::listen();
         let total = if filter.is_none() { rows_of(&store, &self.table, &as_of) } else { 0 };
         let scan = ScanOptions { columns: self.columns, filter, cancel: cancel.clone(), ..ScanOptions::default() };
-        let scan = store.read(&self.table, &ReadOptions { as_of, scan })?;
+        let scan = store.read(&self.table, &ReadOptions::of(as_of, scan))?;
         let existing = if self.force { Existing::Replace } else { Existing::Keep };
         let file = NewFile::new(&self.file, existing, sink::content(format))?;
         let (written, gone) = (file.bytes(), file.gone());

@@ -3,17 +3,21 @@
 mod alter;
 mod cat;
 mod checkpoint;
+mod completions;
 mod copy;
 mod delete;
 mod delete_versions;
+mod diff;
 mod doctor;
 mod drop;
 mod export;
 mod export_nodes;
 mod get;
+mod head;
 mod history;
 mod import;
 mod import_nodes;
+mod info;
 mod ls;
 mod migrate;
 mod purge;
@@ -25,6 +29,7 @@ mod rm;
 mod salvage;
 mod schema;
 mod snapshot;
+mod sql;
 mod stat;
 mod trash;
 mod tree;
@@ -49,10 +54,14 @@ pub enum Command {
     Ls(ls::Ls),
     Tree(tree::Tree),
     Cat(cat::Cat),
+    Head(head::Head),
+    Info(info::Info),
     Schema(schema::Schema),
     Stat(stat::Stat),
     Versions(versions::Versions),
     History(history::History),
+    Diff(diff::Diff),
+    Sql(sql::Sql),
     Delete(delete::Delete),
     Update(update::Update),
     Alter(alter::Alter),
@@ -82,6 +91,9 @@ pub enum Command {
     Watch(watch::Watch),
     Ui(ui::Ui),
     Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    #[command(name = "__complete", hide = true)]
+    Complete(completions::Complete),
 }
 
 impl Command {
@@ -93,6 +105,12 @@ impl Command {
             Command::Ls(command) => command.run(out),
             Command::Tree(command) => command.run(out),
             Command::Cat(command) => command.run(out),
+            Command::Head(command) => command.run(out),
+            Command::Info(command) => command.run(out),
+            Command::Diff(command) => command.run(out),
+            Command::Sql(command) => command.run(),
+            Command::Completions(command) => command.run(out),
+            Command::Complete(command) => command.run(out),
             Command::Schema(command) => command.run(out),
             Command::Stat(command) => command.run(out),
             Command::Versions(command) => command.run(out),

@@ -98,7 +98,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
 fn reading_goes_on_beside_a_writer() {
     let desk = Desk::with_tables();
     let uri = desk.path("s").to_str().unwrap().to_owned();
-    let writer = drumlin::Store::open(&uri, Default::default()).unwrap();
+    let writer = drumlin::Store::open_with(&uri, Default::default()).unwrap();
     assert_eq!(desk.ok(&["cat", "s", "b", "-f", "csv"]), "n,name\n6,six\n");
     desk.ok(&["ls", "s"]);
     desk.ok(&["verify", "s"]);

@@ -97,11 +97,11 @@ fn watch_goes_on_behind_a_checkpoint() {
 fn watch_goes_on_beside_a_writer_that_stays() {
     let desk = Desk::new();
     let uri = desk.path("s").to_str().unwrap().to_owned();
-    let writer = drumlin::Store::open(&uri, Default::default()).unwrap();
+    let writer = drumlin::Store::open_with(&uri, Default::default()).unwrap();
     let watching = Watching::new(&desk, &["watch", "s", "--since", "0", "n/*", "--count", "200"]);
     for n in 0..200 {
-        writer.tree().put(&format!("n/{n}"), n.into()).unwrap();
-        writer.tree().put("other", n.into()).unwrap();
+        writer.tree().put(&format!("n/{n}"), n).unwrap();
+        writer.tree().put("other", n).unwrap();
     }
     (0..200).for_each(|n| assert_eq!(watching.next(), format!("create\tn/{n}\t{n}")));
     assert_eq!(watching.end(), (Some(0), String::new()));

@@ -38,7 +38,7 @@ pub fn rows(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply> 
 
 fn read(context: &Context, asked: &Asked<'_>, offset: u64, limit: u64, cancel: &Cancel) -> Result<Vec<RecordBatch>> {
     let scan = ScanOptions { offset, limit: Some(limit), ..asked.scan(cancel) };
-    context.store.table(asked.path).collect(&ReadOptions { as_of: asked.as_of.clone(), scan })
+    context.store.table(asked.path).collect(&ReadOptions::of(asked.as_of.clone(), scan))
 }
 
 fn projected(schema: &Schema, columns: &[String]) -> Result<SchemaRef> {

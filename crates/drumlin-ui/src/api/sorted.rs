@@ -55,7 +55,7 @@ impl LastSorted {
         let table = store.table(asked.path);
         let schema = table.schema(&asked.as_of)?;
         let (mut batches, mut rows, mut bytes) = (Vec::new(), 0, 0);
-        for batch in table.read(&ReadOptions { as_of: asked.as_of.clone(), scan })? {
+        for batch in table.read(&ReadOptions::of(asked.as_of.clone(), scan))? {
             let batch = batch?;
             rows += batch.num_rows();
             bytes += batch.get_array_memory_size();

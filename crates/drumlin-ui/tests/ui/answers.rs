@@ -126,7 +126,7 @@ fn versions_differences_and_metadata_are_told() {
 
 #[test]
 fn comparing_changes_nothing_even_if_rows_are_in_memory() {
-    let store = Store::open("memory://", Default::default()).unwrap();
+    let store = Store::memory().unwrap();
     let key = TableOptions { key: vec!["n".into()], ..TableOptions::default() };
     store.table("k").create(rows(0, 1).schema(), key).unwrap();
     store.table("k").upsert(rows(0, 10), &Default::default()).unwrap();

@@ -42,7 +42,7 @@ pub struct Shown {
 
 /// Shows a store in memory with a few tables.
 pub fn shown(write: bool) -> Shown {
-    let store = Store::open("memory://", Default::default()).unwrap();
+    let store = Store::memory().unwrap();
     store.write("prices/us/AAPL", rows(0, 1000), &Default::default()).unwrap();
     store.with_message("more of it").unwrap().append("prices/us/AAPL", rows(1000, 500), &Default::default()).unwrap();
     store.write("prices/us/MSFT", rows(0, 10), &Default::default()).unwrap();

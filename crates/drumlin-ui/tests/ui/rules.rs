@@ -264,7 +264,7 @@ fn waiting_for_commits_takes_no_place_from_others() {
 
 #[test]
 fn hostile_names_and_values_are_data() {
-    let store = Store::open("memory://", Default::default()).unwrap();
+    let store = Store::memory().unwrap();
     let path = "<script>alert(1)<script>/\u{202e}\"'&";
     store.write(path, rows(0, 3), &Default::default()).unwrap();
     let shown = show(store, false);

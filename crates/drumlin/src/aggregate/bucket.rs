@@ -2,17 +2,15 @@
 //! hours.
 
 use std::collections::HashMap;
-use std::str::FromStr;
 
-use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{DateTime, Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime, TimeZone};
+use arrow::datatypes::DataType;
+use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
 
 use super::codes::{RowCodes, expanded};
 use crate::base::{Error, Result, TypeName};
-use crate::filter::narrow_integers;
+use crate::filter::{Clock, narrow_integers};
 
 /// The length of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +82,7 @@ pub struct Buckets {
     origin: Option<i64>,
     closed_right: bool,
     label_right: bool,
-    /// Nanoseconds a unit; `None` if units are days.
-    unit: Option<i64>,
-    zone: Option<Tz>,
+    clock: Clock,
 }
 
 /// The buckets of a batch's rows.
@@ -120,40 +116,33 @@ impl Buckets {
             DataType::Dictionary(_, values) => values.as_ref(),
             other => other,
         };
-        let (unit, zone) = match data_type {
-            DataType::Date32 => (None, None),
-            DataType::Date64 => (Some(1_000_000), None),
-            DataType::Timestamp(unit, zone) => {
-                let unit = match unit {
-                    TimeUnit::Second => 1_000_000_000,
-                    TimeUnit::Millisecond => 1_000_000,
-                    TimeUnit::Microsecond => 1000,
-                    TimeUnit::Nanosecond => 1,
-                };
-                // Clocks do not matter to lengths that are the same everywhere.
-                let zone = zone.as_deref().filter(|_| !matches!(length, Length::Fixed(_)));
-                let bad = |zone| {
-                    Error::invalid(format!(
-                        "column '{column}' has the time zone '{zone}', which is not known, so the beginning of its \
-                         days is not known either; use buckets of hours or less, or a known time zone"
-                    ))
-                };
-                (Some(unit), zone.map(|zone| Tz::from_str(zone).map_err(|_| bad(zone))).transpose()?)
+        // Clocks do not matter to lengths that are the same everywhere.
+        let read = match (data_type, length) {
+            (DataType::Timestamp(unit, _), Length::Fixed(_)) => &DataType::Timestamp(*unit, None),
+            _ => data_type,
+        };
+        let clock = match Clock::new(read) {
+            Some(Ok(clock)) => clock,
+            Some(Err(zone)) => {
+                return Err(Error::invalid(format!(
+                    "column '{column}' has the time zone '{zone}', which is not known, so the beginning of its days is \
+                     not known either; use buckets of hours or less, or a known time zone"
+                )));
             }
-            other => {
+            None => {
                 return Err(Error::invalid(format!(
                     "column '{column}' has type {}, which has no time; buckets need timestamps or dates",
-                    TypeName(other)
+                    TypeName(data_type)
                 )));
             }
         };
-        let fits = match (unit, length) {
+        let fits = match (clock.unit, length) {
             (Some(unit), Length::Fixed(length)) => length % unit == 0,
             (None, Length::Fixed(_)) => false,
             _ => true,
         };
         if !fits {
-            let unit = if unit.is_none() { "days; use d, w, mo, q or y" } else { "its units" };
+            let unit = if clock.unit.is_none() { "days; use d, w, mo, q or y" } else { "its units" };
             return Err(Error::invalid(format!(
                 "buckets of column '{column}' of type {} must be a whole number of {unit}",
                 TypeName(data_type)
@@ -161,7 +150,7 @@ impl Buckets {
         }
         let (closed_right, label_right) = (*closed_right, *label_right);
         let column = column.clone();
-        Ok(Self { column, length: *length, origin: *origin, closed_right, label_right, unit, zone })
+        Ok(Self { column, length: *length, origin: *origin, closed_right, label_right, clock })
     }
 
     /// The buckets of values.
@@ -213,7 +202,7 @@ impl Buckets {
             ))
         };
         let looked_for = if self.closed_right { value.checked_sub(1).ok_or_else(beyond)? } else { value };
-        match (self.length, self.unit) {
+        match (self.length, self.clock.unit) {
             (Length::Fixed(length), Some(unit)) => {
                 let (length, origin) = (length / unit, self.origin.unwrap_or(0));
                 let since = looked_for.checked_sub(origin).ok_or_else(beyond)?;
@@ -228,7 +217,7 @@ impl Buckets {
     fn of_calendar(&self, value: i64) -> Option<(i64, i64)> {
         let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
         let origin = match (self.origin, self.length) {
-            (Some(origin), _) => self.local(origin)?,
+            (Some(origin), _) => self.clock.local(origin)?,
             // A Monday.
             (None, Length::Days(days)) if days % 7 == 0 => epoch.checked_sub_days(Days::new(3))?,
             (None, _) => epoch,
@@ -242,7 +231,7 @@ impl Buckets {
             }
             Length::Fixed(_) => None,
         };
-        let local = self.local(value)?;
+        let local = self.clock.local(value)?;
         let mut n = match self.length {
             Length::Days(days) => (local - origin).num_days().div_euclid(i64::from(days)),
             Length::Months(months) => {
@@ -252,66 +241,21 @@ impl Buckets {
             Length::Fixed(_) => return None,
         };
         // Days and months are counted in whole ones: the guess is one off at most. By instants, since clocks go back.
-        while self.instant(nth(n)?)? > value {
+        while self.clock.instant(nth(n)?)? > value {
             n -= 1;
         }
-        while self.instant(nth(n + 1)?)? <= value {
+        while self.clock.instant(nth(n + 1)?)? <= value {
             n += 1;
         }
-        Some((self.instant(nth(n)?)?, self.instant(nth(n + 1)?)?))
-    }
-
-    /// What clocks show at a value.
-    fn local(&self, value: i64) -> Option<NaiveDateTime> {
-        let Some(unit) = self.unit else {
-            let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?.and_hms_opt(0, 0, 0)?;
-            return epoch.checked_add_signed(Duration::try_days(value)?);
-        };
-        let second = 1_000_000_000 / unit;
-        let rest = u32::try_from(value.rem_euclid(second) * unit).ok()?;
-        let time = DateTime::from_timestamp(value.div_euclid(second), rest)?.naive_utc();
-        match &self.zone {
-            None => Some(time),
-            Some(zone) => Some(zone.from_utc_datetime(&time).naive_local()),
-        }
-    }
-
-    /// The first value at which clocks show a time, or a later one if they skip it.
-    fn instant(&self, local: NaiveDateTime) -> Option<i64> {
-        let Some(unit) = self.unit else {
-            let epoch = NaiveDate::from_ymd_opt(1970, 1, 1)?;
-            return Some((local.date() - epoch).num_days());
-        };
-        let utc = match &self.zone {
-            None => local,
-            Some(zone) => match zone.from_local_datetime(&local).earliest() {
-                Some(time) => time.naive_utc(),
-                None => {
-                    const STEP: i64 = 30 * 60;
-                    let shown = |seconds: i64| {
-                        let later = local.checked_add_signed(Duration::try_seconds(seconds)?)?;
-                        zone.from_local_datetime(&later).earliest().map(|time| time.naive_utc())
-                    };
-                    // No clock has ever skipped more than a day. They skipped to a time in the last step.
-                    let mut after = (1..=48).find_map(|steps| shown(steps * STEP))?;
-                    let mut before = after.checked_sub_signed(Duration::try_seconds(STEP)?)?;
-                    while (after - before).num_seconds() > 1 {
-                        let middle = before + (after - before) / 2;
-                        let late = zone.from_utc_datetime(&middle).naive_local() >= local;
-                        if late { after = middle } else { before = middle }
-                    }
-                    after
-                }
-            },
-        };
-        let second = 1_000_000_000 / unit;
-        let nanos = i64::from(utc.and_utc().timestamp_subsec_nanos());
-        utc.and_utc().timestamp().checked_mul(second)?.checked_add(nanos / unit)
+        Some((self.clock.instant(nth(n)?)?, self.clock.instant(nth(n + 1)?)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use arrow::datatypes::TimeUnit;
+    use chrono::DateTime;
+
     use super::*;
 
     fn buckets(length: &str, zone: Option<&str>, closed_right: bool) -> Buckets {

@@ -179,6 +179,13 @@ impl std::error::Error for Error {
 }
 
 /// Arrow refuses bad input; data read from storage is checked before Arrow sees it, and mapped to `Corrupt` there.
+/// What never happens.
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl From<arrow::error::ArrowError> for Error {
     fn from(error: arrow::error::ArrowError) -> Self {
         match error {

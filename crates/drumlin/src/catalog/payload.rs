@@ -137,6 +137,18 @@ impl fmt::Debug for Payload {
     }
 }
 
+impl From<i32> for Payload {
+    fn from(value: i32) -> Self {
+        i64::from(value).into()
+    }
+}
+
+impl From<bool> for Payload {
+    fn from(value: bool) -> Self {
+        Payload::json(&value.into()).expect("a truth value is small")
+    }
+}
+
 impl From<i64> for Payload {
     fn from(value: i64) -> Self {
         Payload::json(&value.into()).expect("a number is small")
@@ -148,6 +160,22 @@ impl TryFrom<serde_json::Value> for Payload {
 
     fn try_from(value: serde_json::Value) -> Result<Self> {
         Payload::json(&value)
+    }
+}
+
+impl TryFrom<&[u8]> for Payload {
+    type Error = Error;
+
+    fn try_from(bytes: &[u8]) -> Result<Self> {
+        Payload::bytes(bytes)
+    }
+}
+
+impl TryFrom<String> for Payload {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.as_str().try_into()
     }
 }
 

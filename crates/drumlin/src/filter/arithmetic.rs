@@ -99,7 +99,8 @@ pub fn evaluate(value: &ScalarExpression, batch: &RecordBatch) -> Result<Columna
     }
 }
 
-fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<ColumnarValue> {
+/// The numbers of an array of a kind.
+pub fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<ColumnarValue> {
     let array = match array.as_any_dictionary_opt() {
         Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
         None => array,

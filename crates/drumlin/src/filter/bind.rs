@@ -1,88 +1,51 @@
 //! Type checking: turns syntax and a schema into a plan.
 //!
-//! Invariant: what binds can be evaluated; the only errors left for rows are sums and products beyond 128 bits.
+//! Invariant: what binds can be evaluated; the only errors left for rows are numbers beyond 128 bits, and values that a function
+//! or a cast does not take.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
+use super::call::{self, Argument, Call, Operation};
 use super::expression::ValueSource;
 use super::kind::{DomainLiteral, Kind, compare_literals};
 use super::plan::{ColumnRef, LikePattern, Predicate, ScalarExpression, Test};
+use super::signature::{self, Given, Signature, literal_type, signature};
+use super::text::functions::Function;
 use super::text::names;
 use super::text::syntax::{CompareOp, Expr, Literal};
 use crate::base::{Error, Result, TypeName};
 
-/// Binds a predicate.
-pub fn bind(expr: &Expr, schema: &Schema) -> Result<Predicate> {
-    Binder { schema }.predicate(expr)
+/// Binds a predicate, with the calls that it takes.
+pub fn bind(expr: &Expr, schema: &Schema) -> Result<(Predicate, Vec<Call>)> {
+    let binder = Binder::new(schema);
+    let bound = binder.predicate(expr)?;
+    Ok((bound, binder.calls()))
 }
 
-/// Binds a value of type `wanted`.
-pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<ValueSource> {
-    let binder = Binder { schema };
-    let mismatch = || {
-        let (found, wanted) = (binder.described(expr), TypeName(wanted));
-        Err(Error::invalid(match expr {
-            Expr::Literal(_) => format!("{found} is not a valid {wanted}"),
-            _ => format!("{found} does not have the type {wanted}"),
-        }))
-    };
-    let kind = Kind::of(wanted);
-    Ok(match expr {
-        Expr::Literal(Literal::Null) => ValueSource::Null,
-        Expr::Literal(literal) => match (kind, literal) {
-            (Some(Kind::Bool), Literal::Bool(value)) => ValueSource::Truth(Predicate::Constant(Some(*value))),
-            (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
-            (Some(Kind::Float), Literal::Number(number)) => match number.nearest() {
-                nearest if nearest.is_finite() => ValueSource::Number(ScalarExpression::Float(nearest)),
-                _ => return mismatch(),
-            },
-            (Some(kind), literal) => match kind.place(literal) {
-                Ok(placed) => ValueSource::Literal(kind, placed),
-                Err(_) => return mismatch(),
-            },
-        },
-        Expr::Column(path) => {
-            let column = binder.column(path).map_err(|e| binder.meant_as_text(e, path))?;
-            let same = binder.data_type(path).as_ref() == Some(wanted);
-            let meets = column.kind.zip(kind).is_some_and(|(own, wanted)| own == Kind::Null || own.meets(wanted));
-            match (same || meets, column.kind) {
-                (true, Some(Kind::Null)) => ValueSource::Null,
-                (true, _) => ValueSource::Column(column),
-                (false, _) => return mismatch(),
-            }
-        }
-        Expr::Negate(_) | Expr::Chain { .. } => match kind {
-            Some(Kind::Number { .. } | Kind::Float) => ValueSource::Number(binder.arithmetic(expr)?),
-            _ => return mismatch(),
-        },
-        _ => match kind {
-            Some(Kind::Bool) => ValueSource::Truth(binder.predicate(expr)?),
-            _ => return mismatch(),
-        },
-    })
+/// Binds a value of type `wanted`, with the calls that it takes.
+pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<(ValueSource, Vec<Call>)> {
+    let binder = Binder::new(schema);
+    let bound = binder.value(expr, wanted)?;
+    Ok((bound, binder.calls()))
 }
 
 /// The type of the values of an expression.
 pub fn data_type(expr: &Expr, schema: &Schema) -> Result<DataType> {
-    let binder = Binder { schema };
+    let binder = Binder::new(schema);
     Ok(match expr {
-        Expr::Column(path) => {
-            binder.column(path)?;
-            binder.data_type(path).unwrap_or(DataType::Null)
-        }
-        Expr::Negate(_) | Expr::Chain { .. } => match binder.arithmetic(expr)?.kind() {
-            Some(Kind::Number { scale: 0 }) if !binder.has_decimals(expr) => DataType::Int64,
-            Some(Kind::Number { scale: scale @ 0..=38 }) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale as i8),
-            _ => DataType::Float64,
-        },
         Expr::Literal(Literal::Bool(_)) => DataType::Boolean,
         Expr::Literal(_) => DataType::Float64,
-        _ => DataType::Boolean,
+        _ => binder.type_of(expr)?,
     })
 }
 
 struct Binder<'a> {
     schema: &'a Schema,
+    /// The calls so far, each behind those that it takes, with what they were bound from.
+    calls: RefCell<Vec<(Expr, Call)>>,
 }
 
 /// A side of a comparison.
@@ -92,13 +55,162 @@ enum Operand<'a> {
     Truth(Predicate),
 }
 
-impl Binder<'_> {
+impl<'a> Binder<'a> {
+    fn new(schema: &'a Schema) -> Self {
+        Self { schema, calls: RefCell::default() }
+    }
+
+    fn calls(self) -> Vec<Call> {
+        self.calls.into_inner().into_iter().map(|(_, call)| call).collect()
+    }
+
+    /// A value of type `wanted`.
+    fn value(&self, expr: &Expr, wanted: &DataType) -> Result<ValueSource> {
+        let mismatch = || {
+            let (found, wanted) = (self.described(expr), TypeName(wanted));
+            Err(Error::invalid(match expr {
+                Expr::Literal(_) => format!("{found} is not a valid {wanted}"),
+                _ => format!("{found} does not have the type {wanted}"),
+            }))
+        };
+        let kind = Kind::of(wanted);
+        Ok(match expr {
+            Expr::Literal(Literal::Null) => ValueSource::Null,
+            Expr::Literal(literal) => match (kind, literal) {
+                (Some(Kind::Bool), Literal::Bool(value)) => ValueSource::Truth(Predicate::Constant(Some(*value))),
+                (Some(Kind::Null | Kind::Bool), _) | (None, _) => return mismatch(),
+                (Some(Kind::Float), Literal::Number(number)) => match number.nearest() {
+                    nearest if nearest.is_finite() => ValueSource::Number(ScalarExpression::Float(nearest)),
+                    _ => return mismatch(),
+                },
+                (Some(kind), literal) => match kind.place(literal) {
+                    Ok(placed) => ValueSource::Literal(kind, placed),
+                    Err(_) => return mismatch(),
+                },
+            },
+            Expr::Column(_) | Expr::Call { .. } | Expr::Cast { .. } => {
+                let column = self.found(expr).map_err(|e| match expr {
+                    Expr::Column(path) => self.meant_as_text(e, path),
+                    _ => e,
+                })?;
+                let same = self.type_of(expr)? == *wanted;
+                let meets = column.kind.zip(kind).is_some_and(|(own, wanted)| own == Kind::Null || own.meets(wanted));
+                match (same || meets, column.kind) {
+                    (true, Some(Kind::Null)) => ValueSource::Null,
+                    (true, _) => ValueSource::Column(column),
+                    (false, _) => return mismatch(),
+                }
+            }
+            Expr::Negate(_) | Expr::Chain { .. } => match kind {
+                Some(Kind::Number { .. } | Kind::Float) => ValueSource::Number(self.arithmetic(expr)?),
+                _ => return mismatch(),
+            },
+            _ => match kind {
+                Some(Kind::Bool) => ValueSource::Truth(self.predicate(expr)?),
+                _ => return mismatch(),
+            },
+        })
+    }
+
+    /// The type of the values of an expression.
+    fn type_of(&self, expr: &Expr) -> Result<DataType> {
+        Ok(match expr {
+            Expr::Column(path) => {
+                self.column(path)?;
+                self.data_type(path).unwrap_or(DataType::Null)
+            }
+            Expr::Negate(_) | Expr::Chain { .. } => match self.arithmetic(expr)?.kind() {
+                Some(Kind::Number { scale: 0 }) if !self.has_decimals(expr) => DataType::Int64,
+                Some(Kind::Number { scale: scale @ 0..=38 }) => {
+                    DataType::Decimal128(DECIMAL128_MAX_PRECISION, scale as i8)
+                }
+                _ => DataType::Float64,
+            },
+            Expr::Call { .. } | Expr::Cast { .. } => {
+                let column = self.call(expr)?;
+                let calls = self.calls.borrow();
+                calls
+                    .iter()
+                    .find(|(_, call)| call.column.index == column.index)
+                    .map_or(DataType::Null, |(_, call)| call.data_type.clone())
+            }
+            Expr::Literal(literal) => literal_type(literal),
+            _ => DataType::Boolean,
+        })
+    }
+
+    /// The column that a call of a function becomes.
+    fn call(&self, expr: &Expr) -> Result<ColumnRef> {
+        if let Some((_, call)) = self.calls.borrow().iter().find(|(known, _)| known == expr) {
+            return Ok(call.column.clone());
+        }
+        let (operation, args, data_type) = match expr {
+            Expr::Cast { expr, data_type, lenient } => {
+                let from = signature::plain(&self.type_of(expr)?);
+                if !signature::can_cast(&from, data_type) {
+                    let (found, to) = (self.described(expr), TypeName(data_type));
+                    return Err(Error::invalid(format!("{found} cannot be cast from {} to {to}", TypeName(&from))));
+                }
+                let args = vec![Argument { source: self.value(expr, &from)?, data_type: from }];
+                (Operation::Cast { lenient: *lenient }, args, data_type.clone())
+            }
+            Expr::Call { function, args } => self.function(*function, args)?,
+            other => return Err(self.expected("a function", other)),
+        };
+        let mut names = BTreeSet::new();
+        expr.collect_columns(&mut names);
+        let known = |name: &String| self.schema.index_of(names::meant(name, self.schema)).ok();
+        let needs = names.iter().filter_map(known).collect();
+        let mut calls = self.calls.borrow_mut();
+        // A name that no column has.
+        let mut name = format!("\0{}", calls.len());
+        while self.schema.index_of(&name).is_ok() {
+            name.insert(0, '\0');
+        }
+        let index = self.schema.fields().len() + calls.len();
+        let column = ColumnRef { index, path: vec![name], kind: Kind::of(&data_type) };
+        calls.push((expr.clone(), Call { operation, args, data_type, column: column.clone(), needs }));
+        Ok(column)
+    }
+
+    fn function(&self, function: Function, args: &[Expr]) -> Result<(Operation, Vec<Argument>, DataType)> {
+        let given = args
+            .iter()
+            .map(|arg| Ok(Given { data_type: self.type_of(arg)?, is_literal: matches!(arg, Expr::Literal(_)) }))
+            .collect::<Result<Vec<_>>>()?;
+        let Signature { args: types, result } = signature(function, &given).map_err(|(at, what)| {
+            Error::invalid(format!("{}(...) takes {what}, not {}", function.name(), self.described(&args[at])))
+        })?;
+        let mut bound = Vec::new();
+        for (arg, data_type) in args.iter().zip(types) {
+            let source = match (function, self.type_of(arg)?) {
+                (Function::Concat, own) if Kind::of(&own) != Some(Kind::Text) => {
+                    let text = Expr::Cast { expr: Box::new(arg.clone()), data_type: data_type.clone(), lenient: false };
+                    self.value(&text, &data_type)?
+                }
+                _ => self.value(arg, &data_type)?,
+            };
+            bound.push(Argument { source, data_type });
+        }
+        if let (Function::NullIf, [value, other]) = (function, args) {
+            let source = ValueSource::Truth(self.compare(CompareOp::Eq, value, other)?);
+            bound.push(Argument { source, data_type: DataType::Boolean });
+        }
+        let unit = match args.first() {
+            Some(Expr::Literal(Literal::Text(unit))) => Some(unit.as_str()),
+            _ => None,
+        };
+        let of = bound.last().map_or(DataType::Null, |arg| arg.data_type.clone());
+        Ok((call::operation(function, unit, &of)?, bound, result))
+    }
+
     /// Whether a calculation has a column of decimals, or a literal with a point.
     fn has_decimals(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Literal(Literal::Number(number)) => number.is_fractional(),
             Expr::Column(path) => self.data_type(path).is_some_and(|data_type| data_type.is_decimal()),
             Expr::Negate(of) => self.has_decimals(of),
+            Expr::Call { .. } | Expr::Cast { .. } => self.type_of(expr).is_ok_and(|data_type| data_type.is_decimal()),
             Expr::Chain { first, rest } => {
                 self.has_decimals(first) || rest.iter().any(|(_, term)| self.has_decimals(term))
             }
@@ -118,6 +230,10 @@ impl Binder<'_> {
                     _ => Err(self.expected("a predicate", expr)),
                 }
             }
+            Expr::Call { .. } | Expr::Cast { .. } => match self.call(expr)? {
+                column if column.kind == Some(Kind::Bool) => Ok(Predicate::Flag(column)),
+                _ => Err(self.expected("a predicate", expr)),
+            },
             Expr::Literal(_) | Expr::Negate(_) | Expr::Chain { .. } => Err(self.expected("a predicate", expr)),
             Expr::Not(expr) => Ok(Predicate::Not(Box::new(self.predicate(expr)?))),
             Expr::And(terms) => {
@@ -154,7 +270,7 @@ impl Binder<'_> {
     fn operand<'e>(&self, expr: &'e Expr) -> Result<Operand<'e>> {
         Ok(match expr {
             Expr::Literal(literal) => Operand::Literal(literal),
-            Expr::Column(path) => match self.column(path)? {
+            Expr::Column(_) | Expr::Call { .. } | Expr::Cast { .. } => match self.found(expr)? {
                 column if column.kind == Some(Kind::Bool) => Operand::Truth(Predicate::Flag(column)),
                 column => Operand::Value(ScalarExpression::Column(column)),
             },
@@ -192,8 +308,8 @@ impl Binder<'_> {
                     names::clip(&number.to_string())
                 ))),
             },
-            Expr::Column(path) => {
-                let column = self.column(path)?;
+            Expr::Column(_) | Expr::Call { .. } | Expr::Cast { .. } => {
+                let column = self.found(expr)?;
                 match column.kind {
                     Some(Kind::Number { .. } | Kind::Float) => Ok(ScalarExpression::Column(column)),
                     _ => Err(self.expected("a number for arithmetic", expr)),
@@ -312,6 +428,14 @@ impl Binder<'_> {
             .ok_or_else(|| Error::invalid(format!("{}: values of this type cannot be compared", self.described(expr))))
     }
 
+    /// A column, or what a call becomes.
+    fn found(&self, expr: &Expr) -> Result<ColumnRef> {
+        match expr {
+            Expr::Column(path) => self.column(path),
+            call => self.call(call),
+        }
+    }
+
     fn column(&self, path: &[String]) -> Result<ColumnRef> {
         let (root, below) = path.split_first().expect("a path has a name");
         let root = &names::meant(root, self.schema).to_owned();
@@ -341,6 +465,10 @@ impl Binder<'_> {
             Expr::Column(path) => match self.data_type(path) {
                 Some(data_type) => format!("{text} ({})", TypeName(&data_type)),
                 None => text,
+            },
+            Expr::Call { .. } | Expr::Cast { .. } => match self.type_of(expr) {
+                Ok(data_type) => format!("{text} ({})", TypeName(&data_type)),
+                Err(_) => text,
             },
             _ => text,
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, Float64Array, PrimitiveArray, RecordBatch, StringArray,
     UInt32Array, new_null_array,
 };
 use arrow::compute::{CastOptions, cast_with_options, take};
@@ -100,7 +100,7 @@ fn literal(kind: Kind, placed: &DomainLiteral, wanted: &DataType) -> Result<Arra
 }
 
 /// Computed numbers in the type of a column.
-fn assigned(operand: &ColumnarValue, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
+pub fn assigned(operand: &ColumnarValue, rows: usize, wanted: &DataType) -> Result<ArrayRef> {
     let refused = |text: String| Error::invalid(format!("{text} is not a valid {}", TypeName(wanted)));
     let kind = Kind::of(wanted)
         .ok_or_else(|| Error::schema_mismatch(format!("a number is not a valid {}", TypeName(wanted))))?;
@@ -156,7 +156,7 @@ fn rescaled(value: i128, from: i32, to: i32, rounds: bool) -> Option<i128> {
     }
 }
 
-fn floats(values: Vec<Option<f64>>, wanted: &DataType) -> Result<ArrayRef> {
+pub fn floats(values: Vec<Option<f64>>, wanted: &DataType) -> Result<ArrayRef> {
     let array: ArrayRef = Arc::new(Float64Array::from(values));
     let cast = exactly(&array, wanted)?;
     let infinite = |array: &ArrayRef, row: usize| -> Result<bool> {
@@ -175,8 +175,24 @@ fn floats(values: Vec<Option<f64>>, wanted: &DataType) -> Result<ArrayRef> {
     Ok(cast)
 }
 
+/// Values of an integer, decimal or temporal type in its units, of an array of 64 bits.
+pub fn of_integers(values: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    integers(values.as_primitive::<Int64Type>().iter().map(|value| value.map(i128::from)).collect(), wanted)
+}
+
+/// Values of a numeric or temporal type by their keys.
+pub fn of_keys(keys: &[i128], wanted: &DataType) -> Result<ArrayRef> {
+    match Kind::of(wanted) {
+        Some(Kind::Float) => {
+            let float = |key: &i128| i64::try_from(*key).ok().map(key_float);
+            floats(keys.iter().map(float).collect(), wanted)
+        }
+        _ => integers(keys.iter().copied().map(Some).collect(), wanted),
+    }
+}
+
 /// Integers in the unit of an integer, decimal or temporal type, or of a dictionary of such.
-fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
+pub fn integers(values: Vec<Option<i128>>, wanted: &DataType) -> Result<ArrayRef> {
     use DataType::*;
     fn of<T: ArrowPrimitiveType>(values: &[Option<i128>], wanted: &DataType) -> Result<ArrayRef>
     where

@@ -13,18 +13,22 @@
 
 mod arithmetic;
 mod bind;
+mod call;
+mod clock;
 mod column;
 mod evaluate;
 mod expression;
 mod kind;
 mod plan;
 mod ranges;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod text;
 mod truth;
 mod verdict;
 
+pub use clock::Clock;
 pub use column::narrow_integers;
 pub use ranges::ValueRange;
 pub use text::moment::time_of;
@@ -84,18 +88,25 @@ impl Filter {
     /// # Errors
     /// `InvalidArgument` for a column that the schema lacks, or for operands of incompatible types.
     pub fn bind(&self, schema: &Schema) -> Result<BoundFilter> {
-        let root = bind::bind(&self.0, schema)
+        let (root, calls) = bind::bind(&self.0, schema)
             .map_err(|error| error.context(format_args!("filter `{}`", names::clip(&self.to_string()))))?;
-        let mut columns = BTreeSet::new();
-        for name in self.columns() {
-            columns.extend(schema.index_of(names::meant(&name, schema)).ok());
-        }
-        let (ranges, rest) = ranges::split(&root);
-        let rest = rest.filter(|_| !ranges.is_empty()).map(|root| {
-            let columns = ranges::columns(&root).into_iter().collect();
-            Box::new(BoundFilter { root, columns, ranges: Vec::new(), rest: None })
-        });
-        Ok(BoundFilter { root, columns: columns.into_iter().collect(), ranges, rest })
+        let width = schema.fields().len();
+        let (ranges, rest) = ranges::split(&root, width);
+        let mut bound = BoundFilter::new(root, calls.clone(), width);
+        // Those whose values do not matter are asked for, too.
+        let named = self.columns();
+        let named = named.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok());
+        bound.columns = bound.columns.into_iter().chain(named).collect::<BTreeSet<_>>().into_iter().collect();
+        let rest = rest.filter(|_| !ranges.is_empty()).map(|root| Box::new(BoundFilter::new(root, calls, width)));
+        Ok(BoundFilter { ranges, rest, ..bound })
+    }
+}
+
+impl std::str::FromStr for Filter {
+    type Err = crate::base::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
     }
 }
 
@@ -143,13 +154,13 @@ impl Expression {
     /// `InvalidArgument` for a column that the schema lacks, for operands of incompatible types, and if its values are none of
     /// type `wanted`.
     pub fn bind(&self, schema: &Schema, wanted: &DataType) -> Result<BoundExpression> {
-        let source = bind::bind_value(&self.0, schema, wanted)
+        let (source, calls) = bind::bind_value(&self.0, schema, wanted)
             .map_err(|error| error.context(format_args!("expression `{}`", names::clip(&self.0.to_string()))))?;
         let mut found = BTreeSet::new();
         self.0.collect_columns(&mut found);
         let columns: BTreeSet<usize> =
             found.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok()).collect();
-        Ok(BoundExpression { source, wanted: wanted.clone(), columns: columns.into_iter().collect() })
+        Ok(BoundExpression { source, calls, wanted: wanted.clone(), columns: columns.into_iter().collect() })
     }
 }
 
@@ -164,6 +175,14 @@ impl Expression {
     }
 }
 
+impl std::str::FromStr for Expression {
+    type Err = crate::base::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
+    }
+}
+
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -174,6 +193,7 @@ impl fmt::Display for Expression {
 #[derive(Clone, Debug)]
 pub struct BoundExpression {
     source: expression::ValueSource,
+    calls: Vec<call::Call>,
     wanted: DataType,
     columns: Vec<usize>,
 }
@@ -190,7 +210,7 @@ impl BoundExpression {
     /// # Errors
     /// `InvalidArgument` naming a value that the type does not hold, or a calculation that overflows.
     pub fn compute(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        expression::compute(&self.source, batch, &self.wanted)
+        expression::compute(&self.source, &call::extended(batch, &self.calls)?, &self.wanted)
     }
 
     /// The same, but decimals are of 64 bits where those are enough.
@@ -198,7 +218,7 @@ impl BoundExpression {
     /// # Errors
     /// As [`BoundExpression::compute`].
     pub fn compute_native(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        expression::compute_native(&self.source, batch, &self.wanted)
+        expression::compute_native(&self.source, &call::extended(batch, &self.calls)?, &self.wanted)
     }
 }
 
@@ -206,12 +226,29 @@ impl BoundExpression {
 #[derive(Clone, Debug)]
 pub struct BoundFilter {
     root: plan::Predicate,
+    /// What functions are called with, each behind those that it takes.
+    calls: Vec<call::Call>,
+    /// How many columns the bound schema has.
+    width: usize,
     columns: Vec<usize>,
     ranges: Vec<ValueRange>,
     rest: Option<Box<BoundFilter>>,
 }
 
 impl BoundFilter {
+    /// A filter without ranges, with those of `calls` that it takes.
+    fn new(root: plan::Predicate, calls: Vec<call::Call>, width: usize) -> Self {
+        let mut needed = ranges::columns(&root);
+        let calls: Vec<call::Call> = match needed.last() {
+            // A call takes earlier ones.
+            Some(last) if *last >= width => calls.into_iter().take(last - width + 1).collect(),
+            _ => Vec::new(),
+        };
+        needed.extend(calls.iter().flat_map(|call| &call.needs));
+        let columns = needed.into_iter().filter(|index| *index < width).collect();
+        Self { root, calls, width, columns, ranges: Vec::new(), rest: None }
+    }
+
     /// Indexes, in the bound schema, of the columns that [`BoundFilter::evaluate`] needs; sorted, no duplicates.
     pub fn columns(&self) -> &[usize] {
         &self.columns
@@ -226,7 +263,7 @@ impl BoundFilter {
     /// What follows for `rows` rows from the statistics of their columns; `stats` is called with an index in the bound
     /// schema.
     pub fn verdict(&self, rows: u64, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Verdict {
-        verdict::verdict(&self.root, rows, stats)
+        verdict::verdict(&self.root, rows, &|index| call::stats_of(&self.calls, self.width, index, stats))
     }
 
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.
@@ -235,9 +272,9 @@ impl BoundFilter {
     /// integers and decimals, string views, dictionaries).
     ///
     /// # Errors
-    /// `InvalidArgument` if an integer or decimal calculation overflows 128 bits, naming the operation, or if the batch
-    /// lacks a column; `SchemaMismatch` if a column has another type.
+    /// `InvalidArgument` if an integer or decimal calculation overflows 128 bits, naming the operation, if a function or a cast
+    /// does not take a value, naming it, or if the batch lacks a column; `SchemaMismatch` if a column has another type.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
-        evaluate::evaluate(&self.root, batch)
+        evaluate::evaluate(&self.root, &call::extended(batch, &self.calls)?)
     }
 }

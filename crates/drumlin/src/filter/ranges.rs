@@ -38,14 +38,14 @@ impl ValueRange {
 }
 
 /// The ranges, one for each column, that all must hold for a predicate to be true, and the predicate that must be true beside; `None`
-/// if nothing else must.
-pub fn split(root: &Predicate) -> (Vec<ValueRange>, Option<Predicate>) {
+/// if nothing else must. Ranges are of the first `columns` columns alone: what calls become is in no file.
+pub fn split(root: &Predicate, columns: usize) -> (Vec<ValueRange>, Option<Predicate>) {
     let (mut ranges, mut rest) = (Vec::<ValueRange>::new(), Vec::new());
     let mut terms = vec![root];
     while let Some(term) = terms.pop() {
         match term {
             Predicate::And(all) => terms.extend(all),
-            term => match range(term) {
+            term => match range(term).filter(|range| range.column < columns) {
                 Some(range) => match ranges.iter_mut().find(|known| known.column == range.column) {
                     Some(known) => {
                         (known.low, known.high) = (known.low.max(range.low), known.high.min(range.high));

@@ -41,11 +41,13 @@ pub use jobs::stage::{Stage, Ticket, Token};
 pub use jobs::stage_commit::{Aborted, StagedCommit, StagedReport};
 pub use jobs::target::{StageMode, StageOptions};
 pub use nouns::export::ImportReport;
+pub use nouns::key::{IntoKey, KeyValue};
+pub use nouns::patterns::{IntoPattern, IntoPatterns};
 pub use nouns::place::Place;
 pub use nouns::table::Table;
 pub use nouns::tables::Tables;
 pub use nouns::transaction::Transaction;
-pub use nouns::tree::{IntoPattern, ListEntry, TableFigures, Tree};
+pub use nouns::tree::{ListEntry, TableFigures, Tree};
 #[cfg(feature = "internals")]
 pub use open::opening::{open_bucket, open_on};
 pub use options::{BucketOptions, Mode, Options, SyncMode};

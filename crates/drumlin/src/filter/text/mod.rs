@@ -1,5 +1,6 @@
 //! The language of filters: from text to a syntax tree and back, and the literals in it. Knows no schema.
 
+pub(super) mod functions;
 pub(super) mod moment;
 pub(super) mod names;
 pub(super) mod number;

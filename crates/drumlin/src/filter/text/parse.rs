@@ -6,18 +6,20 @@
 use std::fmt::{self, Write as _};
 
 use sqlparser::ast::{
-    BinaryOperator, DataType, Expr as Sql, Interval, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
+    BinaryOperator, CastKind, DataType, Expr as Sql, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Interval, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
 };
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::functions;
 use super::moment::Moment;
-use super::names::{clip, quotes, written};
+use super::names::{clip, quotes};
 use super::number::Number;
 use super::span;
 use super::syntax::{ArithmeticOp, CompareOp, Expr, Literal};
 use super::words::{DEPTH_MAX, FilterDialect, PARSER_DEPTH_MAX, check_tokens};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, parse_type};
 use crate::filter::kind::special_float;
 
 /// The longest text parsed, in bytes.
@@ -143,6 +145,22 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
         }
         Sql::ILike { negated, any: false, expr, pattern, escape_char } => {
             like(part(expr)?, negated, true, *part(pattern)?, escape_char)?
+        }
+        Sql::Function(Function { name, args: FunctionArguments::List(list), .. }) => {
+            let args = list.args.into_iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)) => convert(arg, depth + 1),
+                other => Err(Error::invalid(format!("`{}` is not a value", clip(&other.to_string())))),
+            });
+            functions::call(&name.to_string(), args.collect::<Result<_>>()?)?
+        }
+        Sql::Cast { kind, expr, data_type, .. } => {
+            let data_type = match &data_type {
+                DataType::Custom(name, _) if let Some(ident) = name.0.first().and_then(|part| part.as_ident()) => {
+                    parse_type(&ident.value)?
+                }
+                other => parse_type(&other.to_string())?,
+            };
+            Expr::Cast { expr: part(expr)?, data_type, lenient: kind == CastKind::TryCast }
         }
         other => return Err(Error::invalid(format!("`{}` is not part of the filter language", clip(&shown(&other))))),
     })
@@ -324,7 +342,6 @@ fn check_escapes(pattern: &str, escape: Option<char>) -> Result<()> {
 /// The name of an SQL construct outside the language: printing the whole tree could recurse deeply.
 fn shown(sql: &Sql) -> String {
     match sql {
-        Sql::Function(function) => format!("{}(...)", written(&function.name.to_string())),
         Sql::InSubquery { .. } | Sql::Subquery(_) | Sql::Exists { .. } => "a subquery".to_owned(),
         Sql::Tuple(_) => "a list outside `in`".to_owned(),
         other => {

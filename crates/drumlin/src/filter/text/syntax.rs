@@ -6,9 +6,13 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use arrow::datatypes::DataType;
+
+use super::functions::Function;
 use super::moment::Moment;
 use super::names::written;
 use super::number::Number;
+use crate::base::TypeName;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
@@ -55,6 +59,16 @@ pub enum Expr {
     Chain {
         first: Box<Expr>,
         rest: Vec<(ArithmeticOp, Expr)>,
+    },
+    Call {
+        function: Function,
+        args: Vec<Expr>,
+    },
+    /// A value in another type. If `lenient`, what has none in it is null.
+    Cast {
+        expr: Box<Expr>,
+        data_type: DataType,
+        lenient: bool,
     },
 }
 
@@ -183,7 +197,9 @@ impl Expr {
             Expr::Between { expr, low, high, .. } => {
                 [expr, low, high].into_iter().for_each(|part| part.each_column(found))
             }
+            Expr::Call { args, .. } => args.iter().for_each(|arg| arg.each_column(found)),
             Expr::In { expr, .. }
+            | Expr::Cast { expr, .. }
             | Expr::Like { expr, .. }
             | Expr::IsNull { expr, .. }
             | Expr::IsTruth { expr, .. } => {
@@ -198,7 +214,7 @@ impl Expr {
 
     fn binding(&self) -> Binding {
         match self {
-            Expr::Column(_) | Expr::Literal(_) => Binding::Atom,
+            Expr::Column(_) | Expr::Literal(_) | Expr::Call { .. } | Expr::Cast { .. } => Binding::Atom,
             Expr::Not(_) => Binding::Not,
             Expr::And(_) => Binding::And,
             Expr::Or(_) => Binding::Or,
@@ -281,6 +297,20 @@ impl fmt::Display for Expr {
                     term.print(f, if sum { Binding::Product } else { Binding::Unary })?;
                 }
                 Ok(())
+            }
+            Expr::Call { function, args } => {
+                write!(f, "{}(", function.name())?;
+                for (at, arg) in args.iter().enumerate() {
+                    write!(f, "{}{arg}", if at > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+            Expr::Cast { expr, data_type, lenient } => {
+                let type_name = TypeName(data_type).to_string();
+                let quoted = Literal::Text(type_name.clone()).to_string();
+                let plain = type_name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+                let word = if *lenient { "try_cast" } else { "cast" };
+                write!(f, "{word}({expr} as {})", if plain { type_name } else { quoted })
             }
         }
     }

@@ -5,14 +5,18 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{Expr as Sql, Ident};
+use sqlparser::ast::{
+    CastKind, DataType, Expr as Sql, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    Ident, ObjectName,
+};
 use sqlparser::dialect::Dialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::functions::{self, ARGUMENTS_MAX};
 use super::names::{clip, is_reserved};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, parse_type};
 
 /// The deepest nesting of a tree.
 pub const DEPTH_MAX: usize = 28;
@@ -35,7 +39,7 @@ impl Dialect for FilterDialect {
     }
 
     fn is_delimited_identifier_start(&self, c: char) -> bool {
-        c == '"'
+        c == '"' || c == '`'
     }
 
     fn is_identifier_start(&self, c: char) -> bool {
@@ -67,8 +71,17 @@ impl Dialect for FilterDialect {
                 _ => {}
             }
         }
+        if *next == Token::LParen && !is_operator(&word.value) {
+            let name = word.value.clone();
+            if quoted || !functions::is_function(&name) {
+                let problem = functions::unknown(&name.to_ascii_lowercase());
+                return Some(Err(ParserError::ParserError(format!("`{}`: {problem}{start}", clip(&name)))));
+            }
+            parser.advance_token();
+            parser.advance_token();
+            return Some(parse_call(parser, name));
+        }
         let problem = match next {
-            Token::LParen => "functions are not part of the filter language",
             Token::SingleQuotedString(_) => "expected an operator before the string that follows it",
             _ if !quoted && is_reserved(&word.value) => {
                 "expected a column, a literal or `(` here (quote a column of this name)"
@@ -83,6 +96,101 @@ impl Dialect for FilterDialect {
     }
 }
 
+/// Words before a parenthesis that are no functions.
+fn is_operator(word: &str) -> bool {
+    is_reserved(word) && !word.eq_ignore_ascii_case("cast")
+}
+
+/// The values of a function, behind its opening parenthesis.
+fn parse_call(parser: &mut Parser, name: String) -> std::result::Result<Sql, ParserError> {
+    let kind = match name.to_ascii_lowercase().as_str() {
+        "cast" => Some(CastKind::Cast),
+        "try_cast" => Some(CastKind::TryCast),
+        _ => None,
+    };
+    let mut args = Vec::new();
+    while !parser.consume_token(&Token::RParen) {
+        if !args.is_empty() && !parser.consume_token(&Token::Comma) {
+            return expected(parser, "`,` or `)`");
+        }
+        args.push(parser.parse_expr()?);
+        if let Some(kind) = kind {
+            if !parser.parse_keyword(Keyword::AS) {
+                return expected(parser, "`as` and a type");
+            }
+            let cast = cast_to(parser, kind, args.remove(0))?;
+            return if parser.consume_token(&Token::RParen) { Ok(cast) } else { expected(parser, "`)`") };
+        }
+        if args.len() > ARGUMENTS_MAX {
+            return Err(ParserError::ParserError(format!("{name}(...) takes at most {ARGUMENTS_MAX} values")));
+        }
+        if name.eq_ignore_ascii_case("extract") && args.len() == 1 && parser.parse_keyword(Keyword::FROM) {
+            args.push(parser.parse_expr()?);
+        }
+    }
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    let name = if name.eq_ignore_ascii_case("extract") { "date_part".to_owned() } else { name };
+    Ok(Sql::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    }))
+}
+
+/// A type behind `as` or `::`: its words, or its name in single quotes. The tree has its text.
+fn cast_to(parser: &mut Parser, kind: CastKind, expr: Sql) -> std::result::Result<Sql, ParserError> {
+    let mut text = match &parser.peek_token_ref().token {
+        Token::SingleQuotedString(text) => text.clone(),
+        Token::Word(word) => word.value.clone(),
+        _ => return expected(parser, "a type"),
+    };
+    let quoted = matches!(parser.peek_token_ref().token, Token::SingleQuotedString(_));
+    parser.advance_token();
+    if !quoted {
+        // Types of more than one word.
+        let more: &[&[Keyword]] = &[
+            &[Keyword::PRECISION],
+            &[Keyword::VARYING],
+            &[Keyword::WITH, Keyword::TIME, Keyword::ZONE],
+            &[Keyword::WITHOUT, Keyword::TIME, Keyword::ZONE],
+        ];
+        if let Some(words) = more.iter().find(|words| parser.parse_keywords(words)) {
+            words.iter().for_each(|word| text += &format!(" {word:?}").to_lowercase());
+        }
+        if parser.consume_token(&Token::LParen) {
+            text.push('(');
+            loop {
+                match &parser.peek_token_ref().token {
+                    Token::Number(digits, false) => text += digits,
+                    _ => return expected(parser, "a number"),
+                }
+                parser.advance_token();
+                if !parser.consume_token(&Token::Comma) {
+                    break;
+                }
+                text.push(',');
+            }
+            if !parser.consume_token(&Token::RParen) {
+                return expected(parser, "`)`");
+            }
+            text.push(')');
+        }
+    }
+    let data_type = DataType::Custom(ObjectName::from(vec![Ident::new(text)]), Vec::new());
+    Ok(Sql::Cast { kind, expr: Box::new(expr), data_type, format: None })
+}
+
+fn expected<T>(parser: &Parser, what: &str) -> std::result::Result<T, ParserError> {
+    let found = parser.peek_token_ref();
+    let (shown, start) = (clip(&found.token.to_string()), found.span.start);
+    Err(ParserError::ParserError(format!("expected {what}, found `{shown}`{start}")))
+}
+
 /// Refuses tokens outside the language, and more of them than the maximum depth of the parser's tree.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut operators = 0usize;
@@ -90,7 +198,34 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
     // Whether the next comparison is the first of its term: then it is beside the previous terms in the tree, not above
     // them.
     let mut first = true;
+    let mut is_type = false;
+    let mut casts = 0usize;
     for found in tokens {
+        // The parser's types can be nested without a limit, those in one word cannot.
+        if std::mem::take(&mut is_type) {
+            match &found.token {
+                Token::Word(word) if parse_type(&word.value).is_ok() => {}
+                other => {
+                    return Err(Error::invalid(format!(
+                        "expected a type behind `::`, found `{}`{}",
+                        clip(&other.to_string()),
+                        found.span.start
+                    )));
+                }
+            }
+        }
+        is_type = found.token == Token::DoubleColon;
+        // One cast of another is above it in the tree.
+        casts = match &found.token {
+            Token::DoubleColon => casts + 1,
+            Token::Word(word) if matches!(word.keyword, Keyword::AND | Keyword::OR) => 0,
+            Token::Eq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq | Token::Comma => 0,
+            _ => casts,
+        };
+        if casts > DEPTH_MAX {
+            let start = found.span.start;
+            return Err(Error::invalid(format!("it is nested too deeply{start}; expected at most {DEPTH_MAX} levels")));
+        }
         match &found.token {
             Token::Whitespace(_)
             | Token::EOF
@@ -112,11 +247,14 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
                 operators += 1;
                 first |= matches!(word.keyword, Keyword::AND | Keyword::OR);
             }
-            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::Period => operators += 1,
+            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::Period | Token::DoubleColon => {
+                operators += 1
+            }
             other => {
                 let hint = match other {
                     Token::Ampersand | Token::Overlap => "; and is written `and`",
-                    Token::Pipe | Token::StringConcat => "; or is written `or`",
+                    Token::StringConcat => "; strings are joined by concat(a, b); or is written `or`",
+                    Token::Pipe => "; or is written `or`",
                     Token::ExclamationMark | Token::Tilde => "; not is written `not`",
                     Token::Placeholder(_) => "; a parameter needs its value (params)",
                     _ => "",

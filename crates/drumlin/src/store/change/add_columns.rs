@@ -46,7 +46,7 @@ impl Table {
     /// # use drumlin::arrow::array::{ArrayRef, Int32Array, RecordBatch};
     /// # use drumlin::arrow::datatypes::{DataType, Field};
     /// # use drumlin::{Alter, Fill, NewColumn, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
     /// store.write("t", rows, &Default::default())?;
     /// let table = store.table("t");
@@ -83,7 +83,7 @@ impl Table {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// let rows = |name, n: Vec<i64>| RecordBatch::try_from_iter([
     ///     ("id", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef), (name, Arc::new(Int64Array::from(n)) as ArrayRef),
     /// ]).unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::versions::Missing;
 use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::store::nouns::patterns::IntoPatterns;
 use crate::store::read::resolve::near_table;
 use crate::store::upkeep::reclaim::UNFINISHED;
 use crate::store::{Place, ReclaimOptions, ReclaimReport, Store};
@@ -45,11 +46,11 @@ impl Store {
     /// As [`crate::store::Tables::drop`]. Once the tables are dropped nothing fails: what could not be deleted is in the report.
     pub fn drop_and_reclaim(
         &self,
-        paths: &[String],
+        paths: impl IntoPatterns,
         missing: Missing,
         options: &ReclaimOptions,
     ) -> Result<(DropReport, ReclaimReport)> {
-        let patterns = patterns(paths)?;
+        let patterns = some(paths.into_patterns()?)?;
         let _one_at_a_time = self.upkeep().lock()?;
         let dropped = self.commit_in_turn(move |draft| {
             let (mut effects, report) = drop_tables(draft.state(), &patterns, missing)?;
@@ -115,8 +116,8 @@ impl Store {
 
 impl Place {
     /// Drops tables: see [`crate::store::Tables::drop`].
-    pub(in crate::store) fn drop_tables(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        let patterns = patterns(paths)?;
+    pub(in crate::store) fn drop_tables(&self, patterns: Vec<Pattern>, missing: Missing) -> Result<DropReport> {
+        let patterns = some(patterns)?;
         match self {
             Place::Store(store) => store.commit_in_turn(move |draft| {
                 let (effects, report) = drop_tables(draft.state(), &patterns, missing)?;
@@ -133,15 +134,14 @@ impl Place {
     }
 }
 
-/// What is to be dropped.
-fn patterns(paths: &[String]) -> Result<Vec<Pattern>> {
-    if paths.is_empty() {
-        return Err(Error::invalid("no path to drop was given; give at least one"));
+/// What is to be dropped, which must be something.
+fn some(patterns: Vec<Pattern>) -> Result<Vec<Pattern>> {
+    match patterns.is_empty() {
+        true => Err(Error::invalid("no path to drop was given; give at least one")),
+        false => Ok(patterns),
     }
-    paths.iter().map(|path| Pattern::new(path)).collect()
 }
 
-/// The effects that drop the tables of `state` that `patterns` name.
 fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<(Vec<Effect>, DropReport)> {
     let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
     let mut absent = Vec::new();

@@ -120,7 +120,7 @@ impl Store {
     ///
     /// ```
     /// # use drumlin::{Event, Payload, Tables};
-    /// let store = drumlin::Store::open("memory://", Default::default())?;
+    /// let store = drumlin::Store::memory()?;
     /// let mut feed = store.changes(store.seq()?)?;
     /// store.tree().put("config/x", Payload::from(1))?;
     /// let commit = feed.next(None)?.unwrap();

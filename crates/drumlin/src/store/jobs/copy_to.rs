@@ -17,7 +17,7 @@ use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
 use crate::store::Store;
 use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::retry_conflicts;
-use crate::store::nouns::tree::IntoPattern;
+use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::{Proposal, Work};
 use crate::table::Adopted;
 
@@ -85,7 +85,7 @@ impl Store {
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{Store, Tables};
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
-    /// # let (store, backup) = (Store::open("memory://", Default::default())?, Store::open("memory://", Default::default())?);
+    /// # let (store, backup) = (Store::memory()?, Store::memory()?);
     /// store.write("prices/A", rows.clone(), &Default::default())?;
     /// store.append("prices/A", rows, &Default::default())?;
     /// assert_eq!(store.copy_to(&backup, "prices/**", &Default::default())?.tables, ["prices/A"]);

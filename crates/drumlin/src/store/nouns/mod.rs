@@ -2,6 +2,8 @@
 //! they are done in. Each operation is declared here once and carried out by the folder that it is about.
 
 pub(super) mod export;
+pub(super) mod key;
+pub(super) mod patterns;
 pub(super) mod place;
 pub(super) mod table;
 pub(super) mod table_reads;

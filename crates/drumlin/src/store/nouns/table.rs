@@ -3,7 +3,7 @@
 use arrow::datatypes::SchemaRef;
 
 use crate::base::Result;
-use crate::catalog::{Footprint, Path, Read, State};
+use crate::catalog::{Footprint, Path, Pattern, Read, State};
 use crate::filter::{Expression, Filter};
 use crate::store::read::lookup::FoundTable;
 use crate::store::read::resolve::{newest, of_table, table_at};
@@ -100,7 +100,7 @@ impl Table {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{Expression, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = |n| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
     /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
     /// let set = [("n".to_owned(), Expression::parse("n * 10")?)];
@@ -182,7 +182,7 @@ impl Table {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{Merge, Tables, WhenMatched, WhenNotMatched};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
     ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
     /// ]).unwrap();
@@ -255,7 +255,7 @@ impl Table {
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray};
     /// # use drumlin::arrow::datatypes::Int64Type;
     /// # use drumlin::{TableOptions, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
     ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
     /// ]).unwrap();
@@ -310,7 +310,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no table, unless that is to be ignored.
     pub fn drop(&self, missing: Missing) -> Result<DropReport> {
-        self.place.drop_tables(std::slice::from_ref(&self.path), missing)
+        self.place.drop_tables(vec![Pattern::new(&self.path)?], missing)
     }
 
     /// What a read of its rows depends on.

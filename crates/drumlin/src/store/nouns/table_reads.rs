@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::key::{IntoKey, key_batch};
 use super::table::Table;
-use crate::base::{Error, Result, Version};
+use crate::base::{Cancel, Error, Result, Version};
 use crate::catalog::{Path, Read, State};
 use crate::store::parts::Pin;
 use crate::store::read::history::snapshots_of;
@@ -24,6 +25,34 @@ impl Table {
     /// `NotFound` if there is no such table, version or column; `InvalidArgument` if it has no key.
     pub fn get_many(&self, keys: &RecordBatch, options: &LookupOptions) -> Result<Lookup> {
         self.view(&options.as_of)?.get_many(keys, options.columns.as_deref(), &options.cancel)
+    }
+
+    /// The row of a keyed table that has this key: a value, or a tuple of values for a key of many columns.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+    /// # use drumlin::arrow::datatypes::Int64Type;
+    /// # use drumlin::prelude::*;
+    /// # let store = Store::memory()?;
+    /// # let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    /// # let rows = RecordBatch::try_from_iter([("id", column(vec![1, 2])), ("n", column(vec![10, 20]))]).unwrap();
+    /// let users = store.table("users");
+    /// users.create(rows.schema(), &TableOptions { key: Some(vec!["id".into()]), ..Default::default() })?;
+    /// users.upsert(rows, &WriteOptions::default())?;
+    /// let row = users.get(2)?.expect("it was written");
+    /// assert_eq!(row.column(1).as_primitive::<Int64Type>().value(0), 20);
+    /// assert!(users.get(3)?.is_none());
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table; `InvalidArgument` if it has no key, or a value is none of the key's.
+    pub fn get(&self, key: impl IntoKey) -> Result<Option<RecordBatch>> {
+        let view = self.view(&AsOf::Newest)?;
+        let key = key_batch(view.key_schema(), key.into_key()).map_err(|e| e.context(format!("'{}'", self.path)))?;
+        let found = view.get_many(&key, None, &Cancel::default())?;
+        Ok(found.found.value(0).then_some(found.rows))
     }
 
     /// A keyed table as it is now, or was: look-ups on it see no later writes, and need not find the table again.
@@ -66,7 +95,7 @@ impl Table {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
     /// # store.write("numbers", rows, &Default::default())?;
     /// let batches = store.table("numbers").collect(&Default::default())?;
@@ -252,7 +281,7 @@ impl Table {
     /// Scans it in `state` as `options` say.
     pub(in crate::store) fn scan(&self, state: &State, pin: &Arc<Pin>, options: &ReadOptions) -> Result<Scan> {
         let (view, renew) = self.see(state, pin, &options.as_of)?;
-        let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan.clone() };
+        let scan = ScanOptions { name: Some(self.path.clone()), ..options.scan() };
         let scan = self.place.store().scan_view(view, None, &scan, renew);
         scan.map_err(|e| e.context(format!("'{}'", self.path)))
     }

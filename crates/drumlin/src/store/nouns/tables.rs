@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::IntoPattern;
+use super::patterns::{IntoPattern, IntoPatterns};
 use crate::base::{ErrorKind, Result, Version};
 use crate::catalog::{CopyReport, Existing, Footprint, Read, State};
 use crate::storage::Storage;
@@ -54,7 +54,7 @@ pub trait Tables {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2, 3])) as ArrayRef)]).unwrap();
     /// let version = store.write("numbers", rows, &Default::default())?;
     /// assert_eq!((version.version.0, version.rows), (0, 3));
@@ -155,7 +155,7 @@ pub trait Tables {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{DatasetOptions, Filter, ScanOptions, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef)]).unwrap();
     /// for name in ["prices/AAPL", "prices/MSFT"] {
     ///     store.write(name, rows.clone(), &Default::default())?;
@@ -181,19 +181,27 @@ pub trait Tables {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
     /// for name in ["a/x", "a/y", "b"] {
     ///     store.write(name, rows.clone(), &Default::default())?;
     /// }
-    /// assert_eq!(store.drop(&["a/**".into()], Default::default())?.paths, ["a/x", "a/y"]);
+    /// assert_eq!(store.drop("a/**")?.paths, ["a/x", "a/y"]);
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, naming every path and pattern that names no table, unless these are to be ignored.
-    fn drop(&self, paths: &[String], missing: Missing) -> Result<DropReport> {
-        self.place().drop_tables(paths, missing)
+    /// `NotFound`, naming every path and pattern that names no table.
+    fn drop(&self, paths: impl IntoPatterns) -> Result<DropReport> {
+        self.drop_with(paths, Missing::Refuse)
+    }
+
+    /// The same; whether what names no table is an error is for `missing` to say.
+    ///
+    /// # Errors
+    /// As [`Tables::drop`], unless such names are to be ignored.
+    fn drop_with(&self, paths: impl IntoPatterns, missing: Missing) -> Result<DropReport> {
+        self.place().drop_tables(paths.into_patterns()?, missing)
     }
 
     /// Makes old versions the newest again: each table that `pattern` matches gets a version with the rows, schema and metadata
@@ -205,7 +213,7 @@ pub trait Tables {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{AsOf, Tables, Version};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = |n| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![n])) as ArrayRef)]).unwrap();
     /// store.write("t", rows(1), &Default::default())?;
     /// store.write("t", rows(2), &Default::default())?;
@@ -233,7 +241,7 @@ pub trait Tables {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{AsOf, Existing, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
     /// store.write("main/prices", rows.clone(), &Default::default())?;
     /// store.copy("main", "branches/try", &AsOf::Newest, Existing::Refuse)?;

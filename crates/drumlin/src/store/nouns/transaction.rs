@@ -96,7 +96,7 @@ impl Store {
     /// ```
     /// # use drumlin::Tables;
     /// # use drumlin::Payload;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// store.tree().put("stock", Payload::from(3))?;
     /// let left = store.transact(|tx| -> drumlin::Result<i64> {
     ///     let stock = tx.tree().get("stock")?.and_then(|payload| payload.to_json()?.as_i64()).unwrap_or(0);

@@ -1,6 +1,7 @@
 //! Nodes of the tree and their payloads.
 
-use crate::base::Result;
+use super::patterns::IntoPattern;
+use crate::base::{Error, Result};
 use crate::catalog::{
     Change, Changes, Condition, NodeInfo, Pattern, Payload, PutMode, PutOptions, Read, State, check_path,
 };
@@ -35,39 +36,6 @@ pub struct TableFigures {
     pub row_groups: u64,
 }
 
-/// What can be used as a pattern: text, or one made of parts.
-pub trait IntoPattern {
-    /// The pattern.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if it is none.
-    fn into_pattern(self) -> Result<Pattern>;
-}
-
-impl IntoPattern for Pattern {
-    fn into_pattern(self) -> Result<Pattern> {
-        Ok(self)
-    }
-}
-
-impl IntoPattern for &Pattern {
-    fn into_pattern(self) -> Result<Pattern> {
-        Ok(self.clone())
-    }
-}
-
-impl IntoPattern for &str {
-    fn into_pattern(self) -> Result<Pattern> {
-        Pattern::new(self)
-    }
-}
-
-impl IntoPattern for &String {
-    fn into_pattern(self) -> Result<Pattern> {
-        Pattern::new(self)
-    }
-}
-
 impl Tree {
     /// Whether a call on one node, a read or with `writes` a change, may have to wait for others.
     pub fn may_wait(&self, writes: bool) -> bool {
@@ -83,16 +51,20 @@ impl Tree {
     ///
     /// ```
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// use drumlin::Payload;
-    /// store.tree().put("config/feeds/a", Payload::from(1))?;
+    /// store.tree().put("config/feeds/a", 1)?;
     /// assert_eq!(store.tree().get("config/feeds/a")?, Some(Payload::from(1)));
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     ///
     /// # Errors
     /// `InvalidArgument` if `path` is not valid.
-    pub fn put(&self, path: &str, payload: Payload) -> Result<Change> {
+    pub fn put<P>(&self, path: &str, payload: P) -> Result<Change>
+    where
+        P: TryInto<Payload>,
+        Error: From<P::Error>,
+    {
         self.put_with(path, payload, PutOptions::default())
     }
 
@@ -100,8 +72,13 @@ impl Tree {
     ///
     /// # Errors
     /// `AlreadyExists`, `NotFound` or `ConditionFailed` if what `options` require does not hold.
-    pub fn put_with(&self, path: &str, payload: Payload, options: PutOptions) -> Result<Change> {
+    pub fn put_with<P>(&self, path: &str, payload: P, options: PutOptions) -> Result<Change>
+    where
+        P: TryInto<Payload>,
+        Error: From<P::Error>,
+    {
         check_path(path)?;
+        let payload: Payload = payload.try_into()?;
         let reads = || match options.reads_node() {
             false => Vec::new(),
             true => watched(path, options.keep_while.as_deref().unwrap_or_default()),
@@ -114,7 +91,11 @@ impl Tree {
     ///
     /// # Errors
     /// `AlreadyExists` if it does.
-    pub fn create(&self, path: &str, payload: Payload) -> Result<Change> {
+    pub fn create<P>(&self, path: &str, payload: P) -> Result<Change>
+    where
+        P: TryInto<Payload>,
+        Error: From<P::Error>,
+    {
         self.put_with(path, payload, PutOptions { mode: PutMode::Create, ..PutOptions::default() })
     }
 
@@ -122,7 +103,11 @@ impl Tree {
     ///
     /// # Errors
     /// `NotFound` if it does not.
-    pub fn update(&self, path: &str, payload: Payload) -> Result<Change> {
+    pub fn update<P>(&self, path: &str, payload: P) -> Result<Change>
+    where
+        P: TryInto<Payload>,
+        Error: From<P::Error>,
+    {
         self.put_with(path, payload, PutOptions { mode: PutMode::Update, ..PutOptions::default() })
     }
 

@@ -20,20 +20,51 @@ use crate::store::{Mode, Options, Store, SyncMode};
 
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
-    /// bucket, or `memory://` for one that lives in memory.
+    /// bucket, or `memory://` for one that lives in memory. It is made if it is not there. For anything else than the default
+    /// [`Options`] see [`Store::open_with`].
     ///
     /// ```
-    /// use drumlin::{Store, Tables};
+    /// use drumlin::prelude::*;
     ///
-    /// let store = Store::open("memory://", Default::default())?;
+    /// let folder = std::env::temp_dir().join(format!("drumlin-open-{}", std::process::id()));
+    /// let store = Store::open(&folder)?;
     /// assert_eq!(store.tree().list("**")?.len(), 0);
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(folder).unwrap();
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::open_with`].
+    pub fn open(uri: impl AsRef<std::path::Path>) -> Result<Store> {
+        Self::open_with(uri, Options::default())
+    }
+
+    /// A new store that lives in memory, as long as a handle on it does.
+    ///
+    /// # Errors
+    /// `Unavailable` if the system gives it no threads.
+    pub fn memory() -> Result<Store> {
+        Self::open("memory://")
+    }
+
+    /// Opens the store at `uri`, as [`Store::open`] does, with settings.
+    ///
+    /// ```
+    /// use drumlin::prelude::*;
+    ///
+    /// let options = Options { cpu_threads: 1, ..Options::default() };
+    /// let store = Store::open_with("memory://", options)?;
+    /// assert!(store.tables("**")?.is_empty());
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     ///
     /// # Errors
     /// `NotFound` if there is no store and none is to be created, `Locked` if another process writes it, `Unsupported` if it is of another
     /// format, `Corrupt` if it is damaged, `InvalidArgument` if `uri` or an option makes no sense.
-    pub fn open(uri: &str, options: Options) -> Result<Store> {
+    pub fn open_with(uri: impl AsRef<std::path::Path>, options: Options) -> Result<Store> {
+        let uri = uri.as_ref();
+        let uri = uri.to_str().ok_or_else(|| Error::invalid(format!("{} is not a path in Unicode", uri.display())))?;
         let env = Env { warn: options.warn.clone(), ..Env::system(options.cpu_threads)? };
         if is_in_memory(uri) {
             return open_on(Arc::new(SimDisk::in_memory()), env, uri, options);

@@ -49,7 +49,7 @@ type Marked = BTreeMap<Address, (Arc<TableState>, Arc<RowGroup>, RoaringBitmap)>
 /// # use std::sync::Arc;
 /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
 /// # use drumlin::{Filter, Tables};
-/// # let store = drumlin::Store::open("memory://", Default::default())?;
+/// # let store = drumlin::Store::memory()?;
 /// # let rows = |id| RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(id)) as ArrayRef)]).unwrap();
 /// store.write("users/a", rows(vec![1, 42]), &Default::default())?;
 /// store.append("users/a", rows(vec![3]), &Default::default())?;

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn it_tells_of_processes_and_triggers() {
-        let store = Store::open("memory://", Options { inline_bytes: 0, ..Options::default() }).unwrap();
+        let store = Store::open_with("memory://", Options { inline_bytes: 0, ..Options::default() }).unwrap();
         assert_eq!(Activity::of(&store).unwrap(), Activity::default());
         let rows = arrow::array::Int64Array::from(vec![1]);
         let rows = arrow::array::RecordBatch::try_from_iter([("n", Arc::new(rows) as arrow::array::ArrayRef)]);

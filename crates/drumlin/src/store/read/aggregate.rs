@@ -36,7 +36,7 @@ impl Dataset {
     /// # use drumlin::{Aggregate, Function, GroupBy, Store, Tables};
     /// # let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
     /// # let rows = RecordBatch::try_from_iter([("k", column(vec![2, 1, 2])), ("n", column(vec![10, 20, 30]))]).unwrap();
-    /// # let store = Store::open("memory://", Default::default())?;
+    /// # let store = Store::memory()?;
     /// store.write("t", rows, &Default::default())?;
     /// let sum = Aggregate { name: "sum".into(), function: Function::Sum, of: Some("n".into()) };
     /// let asked = GroupBy { keys: vec!["k".into()], aggregates: vec![sum], ..GroupBy::default() };

@@ -27,7 +27,7 @@ use crate::base::{Error, ErrorKind, Result, TableId};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
 use crate::segment::{ColumnStats, PhysicalForm, engine_type, without_views};
-use crate::store::nouns::tree::IntoPattern;
+use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
 use crate::table::{

@@ -96,7 +96,7 @@ impl Table {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{AsOf, Tables, Version};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = |n: Vec<i64>| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
     /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
     /// store.append("t", rows(vec![4]), &Default::default())?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::resolve::numbered;
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Path, Read, State};
-use crate::store::nouns::tree::IntoPattern;
+use crate::store::nouns::patterns::IntoPattern;
 use crate::store::{Place, Store, VersionInfo};
 use crate::table::{TableState, VersionRecord};
 
@@ -22,7 +22,7 @@ impl Store {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::Tables;
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let rows = RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
     /// store.with_message("nightly load")?.write("numbers", rows, &Default::default())?;
     /// let (path, version) = &store.history("**", None)?[0];

@@ -31,6 +31,47 @@ pub enum AsOf {
 /// What begins a text that is the name of a snapshot, whatever it looks like.
 const SNAPSHOT: &str = "snapshot:";
 
+/// The same as [`AsOf::parse`].
+impl From<&str> for AsOf {
+    fn from(text: &str) -> Self {
+        Self::parse(text)
+    }
+}
+
+impl From<Version> for AsOf {
+    fn from(version: Version) -> Self {
+        Self::Version(version)
+    }
+}
+
+impl From<u64> for AsOf {
+    fn from(version: u64) -> Self {
+        Self::Version(Version(version))
+    }
+}
+
+/// A number below 0 counts from the newest version, which is -1.
+impl From<i64> for AsOf {
+    fn from(version: i64) -> Self {
+        match u64::try_from(version) {
+            Ok(version) => version.into(),
+            Err(_) => Self::Back(version.unsigned_abs() - 1),
+        }
+    }
+}
+
+impl From<i32> for AsOf {
+    fn from(version: i32) -> Self {
+        i64::from(version).into()
+    }
+}
+
+impl From<Timestamp> for AsOf {
+    fn from(time: Timestamp) -> Self {
+        Self::Time(time)
+    }
+}
+
 impl AsOf {
     /// What a text stands for: a number is a version, counted from the newest if it is below 0 (`-1` is the newest); anything
     /// else is a snapshot or a time. A snapshot whose name looks like a number is written `snapshot:3`.

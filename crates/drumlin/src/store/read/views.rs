@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::resolve::{AsOf, resolve, table_at};
-use crate::base::{Error, ErrorKind, Result, Seq, Timestamp};
+use crate::base::{Cancel, Error, ErrorKind, Result, Seq, Timestamp};
 use crate::block::MissingBlock;
 use crate::catalog::{Path, State};
+use crate::filter::Filter;
 use crate::store::Store;
 use crate::store::parts::Pin;
 use crate::table::{ReadAs, Renew, Scan, ScanOptions, TableState, View, ViewPoint, read_history};
@@ -18,8 +19,41 @@ pub(in crate::store) const ATTEMPTS: usize = 5;
 pub struct ReadOptions {
     /// Which version. Default: the newest.
     pub as_of: AsOf,
+    /// The columns, in the order wanted. Default: all.
+    pub columns: Option<Vec<String>>,
+    /// Only rows for which this is true. Default: all.
+    pub filter: Option<Filter>,
+    /// Without this many rows at the beginning, of those that the filter keeps. Default: 0.
+    pub offset: u64,
+    /// Only this many rows from the beginning, after the offset. Default: all.
+    pub limit: Option<u64>,
+    /// Only this many rows from the end. Default: all.
+    pub tail: Option<u64>,
+    /// Whether to return the cheapest Arrow types instead of the table's, such as dictionaries for strings. Default: the table's.
+    pub native: bool,
+    /// Stops the scan. Default: nothing does.
+    pub cancel: Cancel,
+}
+
+impl ReadOptions {
+    /// What to read of a version.
+    pub fn of(as_of: AsOf, scan: ScanOptions) -> Self {
+        let ScanOptions { columns, filter, offset, limit, tail, native, cancel, name: _ } = scan;
+        Self { as_of, columns, filter, offset, limit, tail, native, cancel }
+    }
+
     /// Which columns and rows.
-    pub scan: ScanOptions,
+    pub fn scan(&self) -> ScanOptions {
+        let Self { as_of: _, columns, filter, offset, limit, tail, native, cancel } = self.clone();
+        ScanOptions { columns, filter, offset, limit, tail, native, cancel, name: None }
+    }
+}
+
+/// Of the newest version.
+impl From<ScanOptions> for ReadOptions {
+    fn from(scan: ScanOptions) -> Self {
+        Self::of(AsOf::Newest, scan)
+    }
 }
 
 impl Store {

@@ -152,7 +152,7 @@ impl Layout {
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
     /// # use drumlin::{Layout, Tables};
-    /// # let store = drumlin::Store::open("memory://", Default::default())?;
+    /// # let store = drumlin::Store::memory()?;
     /// # let n = Arc::new(Int64Array::from(vec![1, 2, 3, 4])) as ArrayRef;
     /// store.write("t", RecordBatch::try_from_iter([("n", n)]).unwrap(), &Default::default())?;
     /// store.table("t").delete("n = 2", &Default::default())?;
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn open() -> Store {
-        Store::open("memory://", Options { inline_bytes: 0, ..Options::default() }).unwrap()
+        Store::open_with("memory://", Options { inline_bytes: 0, ..Options::default() }).unwrap()
     }
 
     fn cells(store: &Store) -> Vec<LayoutCell> {

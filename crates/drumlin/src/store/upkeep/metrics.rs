@@ -42,8 +42,8 @@ pub enum MetricValue {
 /// ```
 /// use drumlin::{MetricValue, Store, Tables};
 ///
-/// let store = Store::open("memory://", Default::default())?;
-/// store.tree().put("a", 1.into())?;
+/// let store = Store::memory()?;
+/// store.tree().put("a", 1)?;
 /// let metrics = drumlin::metrics(&store)?;
 /// let commits = metrics.iter().find(|metric| metric.name == "drumlin_commits_total").unwrap();
 /// assert_eq!(commits.value, MetricValue::Counter(1));

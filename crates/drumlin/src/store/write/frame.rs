@@ -1,7 +1,9 @@
 //! Frames: the rows of a call, and how they are to be written. What is done with them is *frames.rs*; here tables are created.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayData, RecordBatch, RecordBatchReader, StructArray};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 
 use crate::base::{Error, Pool, Result, Task};
 use crate::catalog::{Effect, Path, State};
@@ -51,6 +53,39 @@ impl<'a> Frame<'a> {
         Self::new(reader.schema(), reader.map(|batch| batch.map_err(Error::from)))
     }
 
+    /// A frame from rows that serde serializes: structs with a field for each column, or maps. The types of columns are traced
+    /// from the rows: whole numbers are of 64 bits, a field that is not always there may be null.
+    ///
+    /// ```
+    /// use drumlin::prelude::*;
+    ///
+    /// #[derive(serde::Serialize)]
+    /// struct Trade {
+    ///     sym: &'static str,
+    ///     px: f64,
+    ///     qty: Option<i64>,
+    /// }
+    ///
+    /// let store = Store::memory()?;
+    /// let trades = [Trade { sym: "AAPL", px: 187.5, qty: Some(3) }, Trade { sym: "MSFT", px: 410.0, qty: None }];
+    /// let version = store.write("trades", Frame::from_rows(&trades)?, &WriteOptions::default())?;
+    /// assert_eq!(version.rows, 2);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for rows that are no structs, that differ in their columns' types, and for none.
+    #[cfg(feature = "serde")]
+    pub fn from_rows<T: serde::Serialize>(rows: &[T]) -> Result<Frame<'static>> {
+        use arrow::datatypes::FieldRef;
+        use serde_arrow::schema::{SchemaLike, TracingOptions};
+
+        let refused = |error: serde_arrow::Error| Error::invalid(format!("the rows are no table: {error}"));
+        let options = TracingOptions::default().allow_null_fields(true).strings_as_large_utf8(false);
+        let fields = Vec::<FieldRef>::from_samples(rows, options).map_err(refused)?;
+        Ok(serde_arrow::to_record_batch(&fields, &rows).map_err(refused)?.into())
+    }
+
     /// The batches, with every value checked; errors name `table`.
     pub(in crate::store) fn into_batches(
         self,
@@ -78,6 +113,43 @@ impl<'a> Frame<'a> {
     /// The schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+}
+
+/// Batches of one schema. Without any there is no schema: then the call that takes the frame fails.
+impl From<Vec<RecordBatch>> for Frame<'_> {
+    fn from(batches: Vec<RecordBatch>) -> Self {
+        match batches.first() {
+            Some(first) => Self::new(first.schema(), batches.into_iter().map(Ok)),
+            None => {
+                let none = "no batches, so no schema; use Frame::new(schema, batches)";
+                Self::new(Arc::new(Schema::empty()), std::iter::once(Err(Error::invalid(none))))
+            }
+        }
+    }
+}
+
+impl From<&[RecordBatch]> for Frame<'_> {
+    fn from(batches: &[RecordBatch]) -> Self {
+        batches.to_vec().into()
+    }
+}
+
+impl From<&RecordBatch> for Frame<'_> {
+    fn from(batch: &RecordBatch) -> Self {
+        batch.clone().into()
+    }
+}
+
+impl<'a> From<Box<dyn RecordBatchReader + 'a>> for Frame<'a> {
+    fn from(reader: Box<dyn RecordBatchReader + 'a>) -> Self {
+        Self::from_reader(reader)
+    }
+}
+
+impl<'a> From<Box<dyn RecordBatchReader + Send + 'a>> for Frame<'a> {
+    fn from(reader: Box<dyn RecordBatchReader + Send + 'a>) -> Self {
+        Self::from_reader(reader)
     }
 }
 

@@ -77,8 +77,7 @@ fn refused(error: &Error) -> bool {
 /// Reads a table in both forms, also in parts; the result has the schema's types.
 fn check(store: &Store, path: &str, expected: &Rows) {
     for native in [false, true] {
-        let options =
-            |scan: ScanOptions| ReadOptions { scan: ScanOptions { native, ..scan }, ..ReadOptions::default() };
+        let options = |scan: ScanOptions| ReadOptions { native, ..ReadOptions::from(scan) };
         let scan = store.read(path, &options(ScanOptions::default())).unwrap();
         let schema = scan.schema();
         let batches = scan.collect().unwrap_or_else(|e| panic!("{path}, native {native}: {e}"));

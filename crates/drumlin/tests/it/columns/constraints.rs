@@ -183,7 +183,7 @@ fn constraints_outlive_what_the_table_does() {
     is(&store, "copy", "a copy, opened again");
     // Workers of a job keep them too.
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path().join("s").to_str().unwrap(), Options::default()).unwrap();
+    let store = Store::open_with(folder.path().join("s").to_str().unwrap(), Options::default()).unwrap();
     store.write("t", ints(&[("a", vec![1])]), &Default::default()).unwrap();
     alter(&store, "t", &check("positive", "a > 0")).unwrap();
     let ticket = Ticket::open(&store, &[("t".to_owned(), None)], &StageOptions::default()).unwrap();

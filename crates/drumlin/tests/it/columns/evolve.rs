@@ -130,7 +130,7 @@ fn a_key_is_renamed() {
     assert!(error.unwrap_err().message().contains("'key'"));
     store.copy("k", "copy", &AsOf::Version(Version(renamed.0 - 1)), Existing::Refuse).unwrap();
     store.table("copy").upsert(copy, &Default::default()).unwrap();
-    let backup = Store::open("memory://", Options::default()).unwrap();
+    let backup = Store::open_with("memory://", Options::default()).unwrap();
     store.copy_to(&backup, "**", &Default::default()).unwrap();
     assert_eq!(backup.table("k").order().unwrap().key, ["key"]);
     let found = backup.table("k").view(&before).unwrap().get_many(&ints(&[("id", &[2])]), None, &Default::default());
@@ -347,7 +347,7 @@ fn a_column_that_takes_no_nulls_has_its_default() {
     let scan = |filter: &str| {
         let filter = Some(drumlin::Filter::parse(filter).unwrap());
         let scan = drumlin::ScanOptions { filter, ..Default::default() };
-        let plan = store.table("t").read(&ReadOptions { scan, ..Default::default() }).unwrap().plan().unwrap();
+        let plan = store.table("t").read(&ReadOptions::from(scan)).unwrap().plan().unwrap();
         (plan.pruned, plan.whole)
     };
     assert_eq!((scan("b = 4"), scan("b = 5"), scan("b is null")), ((2, 0), (0, 2), (2, 0)));

@@ -159,7 +159,7 @@ fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::R
         let wanted = if *kind == Kind::Text { "'x4'".to_owned() } else { "4".to_owned() };
         let filter = Filter::parse(&format!("{name} = {wanted}")).map_err(|e| e.to_string())?;
         let scan = drumlin::ScanOptions { filter: Some(filter), ..Default::default() };
-        let options = ReadOptions { as_of: as_of.clone(), scan };
+        let options = ReadOptions::of(as_of.clone(), scan);
         let found = store.table(path).read(&options).and_then(|scan| scan.count());
         let found = found.map_err(|e| format!("{what}, {name} = {wanted}: {e}"))?;
         let expected = shown.rows.iter().filter(|row| row[at] == Some(4)).count() as u64;

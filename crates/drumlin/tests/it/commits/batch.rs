@@ -144,7 +144,7 @@ fn only_tables_that_another_process_touched_are_reported() {
         )
     };
     let drops = |store: &Store| {
-        store.drop(&["b".into()], Missing::Refuse).unwrap();
+        store.drop("b").unwrap();
         store.append("c", batch(&numbered(5, 1)), &Default::default()).unwrap();
     };
     let frames = || {
@@ -172,8 +172,7 @@ fn tables_that_cannot_be_read_are_told_of() {
     store.write("a", batch(&numbered(0, 5)), &Default::default()).unwrap();
     store.write("b", batch(&numbered(0, 7)).project(&[0]).unwrap(), &Default::default()).unwrap();
     let paths: Vec<String> = ["a", "none", "b", ""].map(str::to_owned).to_vec();
-    let mut options = ReadOptions::default();
-    options.scan.columns = Some(vec!["id".into(), "name".into()]);
+    let options = ReadOptions { columns: Some(vec!["id".into(), "name".into()]), ..ReadOptions::default() };
     let answers = store.read_each(&paths, &options).unwrap();
     let kinds: Vec<_> = answers.iter().map(|answer| answer.as_ref().err().map(Error::kind)).collect();
     let (absent, bad) = (Some(ErrorKind::NotFound), Some(ErrorKind::InvalidArgument));
@@ -213,7 +212,7 @@ fn versions_that_are_not_there_can_be_passed_over() {
         .into();
     assert_eq!(kept, BTreeMap::from([("a", vec![1, 3]), ("b", vec![1, 2])]));
     assert_eq!(read(&store, "b", AsOf::Snapshot("held".into())).unwrap(), numbered(3, 500));
-    let dropped = store.drop(&["a".into(), "x/*".into(), "y".into()], Missing::Ignore).unwrap();
+    let dropped = store.drop_with(["a", "x/*", "y"], Missing::Ignore).unwrap();
     assert_eq!((dropped.paths, dropped.missing), (vec!["a".to_owned()], vec!["x/*".to_owned(), "y".to_owned()]));
     sound(&store);
 }

@@ -148,7 +148,7 @@ pub fn shared_row_groups_are_kept_once() -> Checked {
     }
     same(&newest(&store, "t"), &rows, "the restored rows")?;
     // What is left in their blocks is half: it is moved, for all tables and versions that use it.
-    store.drop(&["u".into()], Default::default()).unwrap();
+    store.drop("u").unwrap();
     store.reclaim(&Default::default()).unwrap();
     vacuum(PlanOptions { repack_dead_share_min: 0.1, ..PlanOptions::default() });
     if bytes() > whole * 4 / 5 {
@@ -160,11 +160,11 @@ pub fn shared_row_groups_are_kept_once() -> Checked {
     for version in 0..12 {
         same(&at(&store, "copy", version), &at(&store, "t", version), "a version of both")?;
     }
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.reclaim(&Default::default()).unwrap();
     same(&newest(&store, "copy"), &rows, "the copy alone")?;
     sound(&store)?;
-    store.drop_and_reclaim(&["copy".into()], Default::default(), &Default::default()).unwrap();
+    store.drop_and_reclaim("copy", Default::default(), &Default::default()).unwrap();
     same(&store.stat().unwrap().block_bytes, &0, "bytes when all is gone")
 }
 
@@ -298,7 +298,7 @@ fn a_snapshot_brings_back_what_was_dropped_or_made_again() {
     }
     store.snapshot("good", "t/*").unwrap();
     store.write("t/a", batch(&numbered(50, 2)), &Default::default()).unwrap();
-    store.drop_and_reclaim(&["t/b".into(), "t/c".into()], Default::default(), &Default::default()).unwrap();
+    store.drop_and_reclaim(["t/b", "t/c"], Default::default(), &Default::default()).unwrap();
     store.write("t/c", batch(&numbered(70, 9)), &Default::default()).unwrap();
     assert_eq!(store.restore("t/*", &AsOf::Snapshot("good".into())).unwrap(), ["t/a", "t/b", "t/c"]);
     for path in ["t/a", "t/b", "t/c"] {
@@ -361,7 +361,7 @@ fn a_branch_comes_back_over_its_origin() {
     store.append("side", batch(&numbered(300, 1)), &Default::default()).unwrap();
     assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Conflict);
     assert!(newest(&store, "side").len() > newest(&store, "main/t").len());
-    store.drop(&["side".into()], Default::default()).unwrap();
+    store.drop("side").unwrap();
     // Another order cannot take its place.
     store.write("odd/k", batch(&numbered(0, 1)), &Default::default()).unwrap();
     let refused = store.copy("odd", "main", &AsOf::Newest, Existing::Replace).unwrap_err();
@@ -446,7 +446,7 @@ fn tables_with_a_key_agree_with_maps() {
                     tables.insert(to, moved);
                 }
                 10 if tables.len() > 1 => {
-                    store.drop(std::slice::from_ref(&path), Default::default()).unwrap();
+                    store.drop(path.as_str()).unwrap();
                     tables.remove(&path);
                 }
                 11 => {
@@ -563,7 +563,7 @@ fn a_snapshot_goes_on_holding_what_was_dropped() {
     }
     let version = |path: &str| (path.to_owned(), Version(0));
     store.snapshot("first", SnapshotOf::Versions(&[version("gone")])).unwrap();
-    store.drop(&["gone".into()], Default::default()).unwrap();
+    store.drop("gone").unwrap();
     let more = [version("there")];
     store.write("gone", batch(&numbered(9, 1)), &Default::default()).unwrap();
     store.snapshot("second", SnapshotOf::Including("first", &more)).unwrap();

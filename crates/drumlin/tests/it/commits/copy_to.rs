@@ -140,7 +140,7 @@ fn everything_of_a_table_comes_along() {
         other.append("p/t", batch(&numbered(5000, 1)), &Default::default()).unwrap();
         other.table("p/k").upsert(batch(&numbered(3, 1)), &Default::default()).unwrap();
         other.checkpoint(&Default::default()).unwrap();
-        other.drop(&["p/t".into()], Default::default()).unwrap();
+        other.drop("p/t").unwrap();
         other.reclaim(&Default::default()).unwrap();
         assert_eq!(other.verify(&Default::default()).unwrap().faults, []);
         assert_eq!(read(other, "p/u", AsOf::Newest).unwrap(), read(&store, "p/u", AsOf::Newest).unwrap());
@@ -324,7 +324,7 @@ fn a_purge_names_other_tables_that_came_from_another_store() {
 fn the_same_store_by_another_handle_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let uri = folder.path().join("s");
-    let open = |mode| Store::open(uri.to_str().unwrap(), Options { mode, ..Options::default() }).unwrap();
+    let open = |mode| Store::open_with(uri.to_str().unwrap(), Options { mode, ..Options::default() }).unwrap();
     let writer = open(drumlin::Mode::Create);
     writer.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
     let reader = open(drumlin::Mode::Read);
@@ -349,7 +349,7 @@ fn copies_at_a_time_are_made_once() {
             assert_eq!(reports.iter().map(|report| report.tables.len()).sum::<usize>(), 20, "round {round}");
             assert!(reports.iter().all(|report| report.tables.len() + report.present.len() == 20));
         });
-        b.drop(&["**".into()], Default::default()).unwrap();
+        b.drop("**").unwrap();
     }
     // Others write what is replaced.
     let replace = CopyToOptions { replace: true, ..CopyToOptions::default() };
@@ -357,7 +357,7 @@ fn copies_at_a_time_are_made_once() {
         let busy = scope.spawn(|| {
             for n in 0..100 {
                 b.write("t/0", batch(&numbered(n, 1)), &Default::default()).unwrap();
-                b.drop(&["t/0".into()], Default::default()).unwrap();
+                b.drop("t/0").unwrap();
             }
         });
         while !busy.is_finished() {
@@ -381,7 +381,7 @@ fn nothing_is_left_of_times_that_a_store_behind_does_not_take() {
     store.copy_to(&other, "**", &Default::default()).unwrap();
     let stat = other.stat().unwrap();
     assert_eq!(stat.live_bytes, other.table("k").stat().unwrap().bytes);
-    other.drop(&["k".into()], Default::default()).unwrap();
+    other.drop("k").unwrap();
     other.reclaim(&Default::default()).unwrap();
     assert_eq!(other.stat().unwrap().blocks, 0);
     no_orphans(&other, &disk);

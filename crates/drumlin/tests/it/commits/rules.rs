@@ -113,7 +113,7 @@ pub fn readers_keep_what_they_read() -> Checked {
     let store = drumlin::store::open_on(disk, env(&at(1_000), 1, 2), "sim", options).unwrap();
     store.write("t", batch(&numbered(0, 50)), &Default::default()).unwrap();
     let scan = store.read("t", &Default::default()).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     let during = store.reclaim(&Default::default()).unwrap();
     if during.blocks > 0 {
         return Err(format!("{} blocks deleted beside their reader", during.blocks));
@@ -135,7 +135,7 @@ pub fn blocks_rest() -> Checked {
     let reader = shared_support::open(&bucket.client(), &clock).unwrap();
     store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
     reader.refresh().unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     let resting = ReclaimOptions { block_grace_micros: Some(5_000_000), ..Default::default() };
     store.reclaim(&resting).unwrap();
     shows(&reader, "t", AsOf::Newest, &numbered(0, 30))?;
@@ -153,7 +153,7 @@ pub fn failed_deletions_stay_listed() -> Checked {
     for n in 0..20 {
         store.write(&format!("t/{n}"), batch(&numbered(n, 30)), &Default::default()).unwrap();
     }
-    store.drop(&["t/**".into()], Default::default()).unwrap();
+    store.drop("t/**").unwrap();
     bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly(2)));
     store.reclaim(&Default::default()).unwrap();
     bucket.heal();
@@ -168,7 +168,7 @@ pub fn failed_deletions_stay_listed() -> Checked {
 pub fn undropped_tables_stay() -> Checked {
     let store = open(&SimDisk::in_memory()).unwrap();
     store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.undrop("t", None).unwrap();
     store.reclaim(&Default::default()).map_err(text)?;
     shows(&store, "t", AsOf::Newest, &numbered(0, 30))
@@ -179,7 +179,7 @@ pub fn grace_is_given() -> Checked {
     let (disk, clock) = (SimDisk::in_memory(), at(DAY));
     let store = open_with(&disk, &clock, 2).unwrap();
     store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     clock.advance(1_000_000);
     store.reclaim(&ReclaimOptions { grace_micros: 5_000_000, ..Default::default() }).unwrap();
     store.undrop("t", None).map_err(text)?;
@@ -240,7 +240,7 @@ pub fn abandoned_blocks_are_deleted() -> Checked {
         batch(&[]).schema(),
         std::iter::from_fn(|| {
             let more = more.take()?;
-            other.drop(&["gone".into()], Default::default()).unwrap();
+            other.drop("gone").unwrap();
             Some(Ok(more))
         }),
     );
@@ -292,7 +292,7 @@ pub fn checkpoints_move_what_is_left() -> Checked {
         store.table("t").delete("id < 50", &Default::default()).unwrap();
         let old = store.table("t").versions().unwrap()[0].version;
         store.delete_versions(&[("t".into(), vec![old])], Default::default()).unwrap();
-        store.drop(&["gone".into()], Default::default()).unwrap();
+        store.drop("gone").unwrap();
         let forget = ReclaimOptions { grace_micros: 0, ..Default::default() };
         store.reclaim(&forget).unwrap();
         other.refresh().unwrap();
@@ -300,7 +300,7 @@ pub fn checkpoints_move_what_is_left() -> Checked {
         client.plan(move |_, _| {
             if requests == pause {
                 let others = || {
-                    other.drop(&["copy".into()], Default::default()).unwrap();
+                    other.drop("copy").unwrap();
                     other.reclaim(&forget).unwrap();
                 };
                 std::thread::scope(|scope| scope.spawn(others).join().unwrap());

@@ -6,8 +6,7 @@ use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, Frame, Missing, Mode, Options, ReadOptions, WriteOptions};
-use drumlin::table::ScanOptions;
+use drumlin::store::{AsOf, Frame, Mode, Options, ReadOptions, WriteOptions};
 use drumlin::{ErrorKind, SnapshotOf, Store, Tables};
 
 use crate::support::{batch, numbered, open, open_with, read, rows};
@@ -18,17 +17,17 @@ fn a_store_on_disk_is_found_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.drumlin");
     let uri = path.to_str().unwrap();
-    let store = Store::open(uri, Options::default()).unwrap();
+    let store = Store::open_with(uri, Options::default()).unwrap();
     store.write("t", batch(&numbered(0, 1000)), &Default::default()).unwrap();
-    let second = Store::open(uri, Options::default()).unwrap();
-    second.tree().put("n", 1.into()).unwrap();
+    let second = Store::open_with(uri, Options::default()).unwrap();
+    second.tree().put("n", 1).unwrap();
     second.close().unwrap();
     assert_eq!(second.tree().get("n").unwrap_err().kind(), ErrorKind::Closed);
     assert_eq!(store.tree().get("n").unwrap(), Some(1.into()));
-    let other = Store::open(uri, Options { cpu_threads: 1, ..Options::default() }).unwrap_err();
+    let other = Store::open_with(uri, Options { cpu_threads: 1, ..Options::default() }).unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Locked);
     assert!(other.message().contains("already open in this process"), "{other}");
-    let reader = Store::open(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
+    let reader = Store::open_with(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1000);
     store.append("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap().len(), 1000);
@@ -41,7 +40,7 @@ fn a_store_on_disk_is_found_again() {
     assert_eq!(reader.tree().put("x", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
     store.close().unwrap();
     assert_eq!(store.table("t").versions().unwrap_err().kind(), ErrorKind::Closed);
-    let store = Store::open(uri, Options { mode: Mode::Write, ..Options::default() }).unwrap();
+    let store = Store::open_with(uri, Options { mode: Mode::Write, ..Options::default() }).unwrap();
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap().len(), 1010);
 }
 
@@ -54,7 +53,7 @@ fn a_reader_whose_blocks_are_reclaimed_gets_an_error() {
     let follow = Options { mode: Mode::Read, cache_bytes: 0, ..Options::default() };
     let env = crate::support::env(&Arc::new(ManualClock::default()), 1, 2);
     let reader = drumlin::store::open_on(Arc::new(disk.clone()), env, "sim", follow).unwrap();
-    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.drop("t").unwrap();
     store.reclaim(&Default::default()).unwrap();
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap_err().kind(), ErrorKind::SnapshotExpired);
     reader.refresh().unwrap();
@@ -67,22 +66,22 @@ fn a_folder_that_is_no_store_is_left_alone() {
     #[expect(clippy::disallowed_methods, reason = "a file that is not the store's")]
     std::fs::write(folder.path().join("thesis.doc"), b"precious").unwrap();
     let uri = folder.path().to_str().unwrap();
-    let error = Store::open(uri, Options::default()).unwrap_err();
+    let error = Store::open_with(uri, Options::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("thesis.doc"), "{error}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
     for mode in [Mode::Read, Mode::Write] {
         let missing = folder.path().join("nothing");
-        let error = Store::open(missing.to_str().unwrap(), Options { mode, ..Options::default() }).unwrap_err();
+        let error = Store::open_with(missing.to_str().unwrap(), Options { mode, ..Options::default() }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(!missing.exists());
     }
-    assert_eq!(Store::open("ftp://bucket/x", Options::default()).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(Store::open_with("ftp://bucket/x", Options::default()).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]
 fn a_multi_row_group_table_reads_back_in_order() {
-    let store = Store::open("memory://", Options::default()).unwrap();
+    let store = Store::open_with("memory://", Options::default()).unwrap();
     let all = numbered(0, 300_000);
     let parts: Vec<RecordBatch> = all.chunks(7_777).map(batch).collect();
     let frame = Frame::new(parts[0].schema(), parts.clone().into_iter().map(Ok));
@@ -90,10 +89,7 @@ fn a_multi_row_group_table_reads_back_in_order() {
     assert_eq!(version.rows, 300_000);
     assert_eq!(store.table("t").stat().unwrap().row_groups, 3);
     assert_eq!(read(&store, "t", AsOf::Newest).unwrap(), all);
-    let options = ReadOptions {
-        scan: ScanOptions { columns: Some(vec!["name".into(), "id".into()]), tail: Some(3), ..Default::default() },
-        ..Default::default()
-    };
+    let options = ReadOptions { columns: Some(vec!["name".into(), "id".into()]), tail: Some(3), ..Default::default() };
     let tail = store.table("t").collect(&options).unwrap();
     assert_eq!(tail[0].schema().field(0).name(), "name");
     assert_eq!(tail.iter().map(RecordBatch::num_rows).sum::<usize>(), 3);
@@ -136,7 +132,7 @@ fn a_scan_keeps_its_blocks_until_it_ends() {
     let all = numbered(0, 1_000);
     store.write("t", batch(&all), &Default::default()).unwrap();
     let scan = store.read("t", &Default::default()).unwrap();
-    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.drop("t").unwrap();
     let report = store.reclaim(&Default::default()).unwrap();
     assert_eq!((report.tables, report.blocks), (1, 0));
     assert!(report.holding.pinned_bytes > 0);
@@ -166,13 +162,13 @@ fn as_of_a_time_gives_the_version_of_that_time() {
 // faults: odd name x write
 #[test]
 fn bad_input_is_named_and_changes_nothing() {
-    let store = Store::open("memory://", Options::default()).unwrap();
+    let store = Store::open_with("memory://", Options::default()).unwrap();
     store.write("t", batch(&numbered(0, 3)), &Default::default()).unwrap();
     let seq = store.seq().unwrap();
     let empty = RecordBatch::new_empty(Arc::new(arrow::datatypes::Schema::empty()));
     let other = RecordBatch::try_from_iter([("id", Arc::new(Int32Array::from(vec![1])) as ArrayRef)]).unwrap();
     let columns = |names: &[&str]| ReadOptions {
-        scan: ScanOptions { columns: Some(names.iter().map(ToString::to_string).collect()), ..Default::default() },
+        columns: Some(names.iter().map(ToString::to_string).collect()),
         ..Default::default()
     };
     let one = |path: &str, versions: &[u64]| vec![(path.to_owned(), versions.iter().map(|v| Version(*v)).collect())];
@@ -196,8 +192,8 @@ fn bad_input_is_named_and_changes_nothing() {
         (store.read("t", &columns(&[])).err(), ErrorKind::InvalidArgument, "no column"),
         (read(&store, "t", AsOf::Version(Version(9))).err(), ErrorKind::NotFound, "version 9"),
         (read(&store, "t", AsOf::Snapshot("no".into())).err(), ErrorKind::NotFound, "'no'"),
-        (store.drop(&[], Missing::Refuse).err(), ErrorKind::InvalidArgument, ""),
-        (store.drop(&["t".into(), "u".into(), "v/*".into()], Missing::Refuse).err(), ErrorKind::NotFound, "'u', 'v/*'"),
+        (store.drop(Vec::<String>::new()).err(), ErrorKind::InvalidArgument, ""),
+        (store.drop(["t", "u", "v/*"]).err(), ErrorKind::NotFound, "'u', 'v/*'"),
         (store.delete_versions(&one("t", &[]), Default::default()).err(), ErrorKind::InvalidArgument, "empty"),
         (store.delete_versions(&one("t", &[0]), Default::default()).err(), ErrorKind::InvalidArgument, "drop it"),
         (
@@ -243,7 +239,7 @@ fn a_snapshot_of_given_versions_holds_them() {
     // What only a snapshot holds can be held by another.
     store.snapshot("again", SnapshotOf::Versions(&versions)).unwrap();
     store.drop_snapshot("some").unwrap();
-    store.drop(&["b".into()], Missing::Refuse).unwrap();
+    store.drop("b").unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.reclaim(&Default::default()).unwrap();
     drop(store);
@@ -268,7 +264,7 @@ fn write_many_is_one_commit_and_few_blocks() {
     assert_eq!(after.syncs - before.syncs, 2);
     assert_eq!(after.folder_syncs - before.folder_syncs, 1);
     let before = disk.counters();
-    assert_eq!(store.drop(&["t/**".into()], Missing::Refuse).unwrap().paths.len(), 1000);
+    assert_eq!(store.drop("t/**").unwrap().paths.len(), 1000);
     let after = disk.counters();
     assert_eq!(
         (after.changes - before.changes, after.syncs - before.syncs),
@@ -348,7 +344,7 @@ fn a_cancelled_write_leaves_nothing() {
 
 #[test]
 fn retention_reaches_tables_below() {
-    let store = Store::open("memory://", Options::default()).unwrap();
+    let store = Store::open_with("memory://", Options::default()).unwrap();
     store.set_retention("p/**", Some(Retention::KeepLast(2))).unwrap();
     for n in 0..5 {
         store.write("p/x", batch(&numbered(0, n)), &Default::default()).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drumlin::catalog::{Compare, Condition, Pattern, Payload, PutOptions};
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, Missing, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
+use drumlin::store::{AsOf, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::{Error, ErrorKind, Result, Store, Tables};
 
 use crate::support::{batch, numbered, open, read, rows};
@@ -121,8 +121,8 @@ fn what_was_read_or_written_and_touched_is_a_conflict_and_nothing_else_is() {
     assert!(!meets(&store, look, append("u")));
     let add = |tx: &drumlin::Transaction| tx.append("t", batch(&numbered(70, 1)), &WriteOptions::default());
     assert!(!meets(&store, add, append("t")));
-    assert!(meets(&store, add, |store| store.drop(&["t".into()], Missing::Refuse).map(drop)));
-    let drop_u = |tx: &drumlin::Transaction| tx.drop(&["u".into()], Missing::Refuse).map(drop);
+    assert!(meets(&store, add, |store| store.drop("t").map(drop)));
+    let drop_u = |tx: &drumlin::Transaction| tx.drop("u").map(drop);
     assert!(meets(&store, drop_u, put("u")));
 }
 
@@ -191,12 +191,12 @@ fn a_read_transaction_stays_as_it_was_and_writes_nothing() {
     store.write("t", batch(&numbered(0, 3)), &write_options()).unwrap();
     let tx = drumlin::Transaction::read_only(&store).unwrap();
     store.tree().delete("a", None).unwrap();
-    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.drop("t").unwrap();
     store.reclaim(&Default::default()).unwrap();
     assert_eq!(tx.tree().get("a").unwrap(), Some(Payload::from(1)));
     assert_eq!(rows(&tx.table("t").collect(&ReadOptions::default()).unwrap()).len(), 3);
     assert_eq!(tx.tree().put("b", Payload::from(1)).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(tx.drop(&["t".into()], Missing::Refuse).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(tx.drop("t").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert!(tx.commit().is_ok());
     assert_eq!(store.tree().count("**").unwrap(), 0);
 }
@@ -223,7 +223,7 @@ fn a_caller_learns_what_was_and_what_became_of_it() {
     let held = store.tree().delete("lock", None).unwrap_err();
     assert!(held.kind() == ErrorKind::InvalidArgument && held.message().contains("work/2/table"), "{held}");
     assert_eq!(store.tree().count("**").unwrap(), 7);
-    store.drop(&["work/2/table".into()], Missing::Refuse).unwrap();
+    store.drop("work/2/table").unwrap();
     let change = store.tree().delete("lock", None).unwrap();
     assert_eq!(change.before.unwrap().payload, Some(Payload::from(2)));
     let mut gone: Vec<_> = change.indirect.unwrap().iter().map(|one| (one.path, format!("{:?}", one.cause))).collect();
@@ -308,7 +308,7 @@ fn nodes_that_live_on_tables_go_with_them() {
     let mut feed = store.changes(store.seq().unwrap()).unwrap();
     store.write("u", batch(&numbered(0, 1)), &write_options()).unwrap();
     assert!(!store.tree().exists("without").unwrap());
-    store.drop(&["t".into()], Missing::Refuse).unwrap();
+    store.drop("t").unwrap();
     assert!(!store.tree().exists("about").unwrap());
     let mut told = Vec::new();
     while let Some(commit) = feed.next(Some(std::time::Duration::ZERO)).unwrap() {

@@ -25,7 +25,7 @@ fn build() -> SimDisk {
     store.snapshot("s", "**").unwrap();
     store.checkpoint(&Default::default()).unwrap();
     store.tree().put("n", Payload::from(1)).unwrap();
-    store.drop(&["gone".into()], Default::default()).unwrap();
+    store.drop("gone").unwrap();
     store.close().unwrap();
     disk
 }
@@ -91,7 +91,7 @@ const WORK: [Work; 16] = [
         Ok(newest(store, "t").and_then(|rows| expect(&rows, &numbered(0, 50))))
     }),
     ("drop and undrop", |store| {
-        store.drop(&["t".into()], Default::default())?;
+        store.drop("t")?;
         store.undrop("t", None)?;
         store.undrop("gone", None)?;
         Ok(newest(store, "t")

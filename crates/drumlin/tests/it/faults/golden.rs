@@ -167,7 +167,7 @@ fn build(store: &Store) -> drumlin::Result<()> {
     store.snapshot("keyed", "k/**")?;
     store.table("k/t").upsert(batch(&[(11, Some("again".into()))]), &Default::default())?;
     store.write("t/gone", batch(&numbered(0, 5)), &Default::default())?;
-    store.drop(&["t/gone".into()], Default::default())?;
+    store.drop("t/gone")?;
     Ok(())
 }
 
@@ -309,7 +309,7 @@ fn build_erased(store: &Store) -> drumlin::Result<()> {
 fn build_erased_in_log(store: &Store) -> drumlin::Result<()> {
     store.table("erased/t").set_metadata(&AsOf::Version(Version(0)), Some("7".into()))?;
     store.with_message("made one")?.write("told", batch(&numbered(0, 1)), &Default::default())?;
-    let other = Store::open("memory://", Options::default())?;
+    let other = Store::open_with("memory://", Options::default())?;
     other.write("adopted", batch(&numbered(0, 5)), &Default::default())?;
     other.table("adopted").delete("id = 2", &Default::default())?;
     other.copy_to(store, "adopted", &Default::default()).map(drop)
@@ -369,7 +369,7 @@ fn check_patches(store: &Store) {
         let filter = Some(Filter::parse("id < 4").unwrap());
         let columns = Some(vec!["id".to_owned(), "n".to_owned(), "m".to_owned()]);
         let scan = ScanOptions { filter, columns, ..ScanOptions::default() };
-        let batches = store.table(path).collect(&ReadOptions { as_of, scan }).unwrap();
+        let batches = store.table(path).collect(&ReadOptions::of(as_of, scan)).unwrap();
         let row = |batch: &RecordBatch, at: usize| -> Vec<String> {
             batch.columns().iter().map(|column| array_value_to_string(column, at).unwrap()).collect()
         };
@@ -480,7 +480,8 @@ pub fn check(store: &Store) {
 fn stores_of_earlier_builds_open() {
     for version in VERSIONS {
         let uri = folder(version);
-        let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
+        let store =
+            Store::open_with(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
@@ -517,7 +518,7 @@ fn stores_of_formats_no_longer_read_are_refused_with_their_number() {
         std::fs::copy(folder(&format!("v{format}")).join("format"), copy.path().join("format")).unwrap();
         for mode in [Mode::Read, Mode::Write, Mode::Create] {
             let options = Options { mode, ..Options::default() };
-            let refused = Store::open(copy.path().to_str().unwrap(), options).unwrap_err();
+            let refused = Store::open_with(copy.path().to_str().unwrap(), options).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Unsupported);
             let expected = format!("format {format}, and this build reads formats 5");
             assert!(refused.message().contains(&expected), "{refused}");
@@ -530,7 +531,7 @@ fn what_this_build_writes_it_reads_alike() {
     for shared in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let uri = folder.path().join("s");
-        let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
+        let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();
@@ -546,7 +547,8 @@ fn what_this_build_writes_it_reads_alike() {
         build_patches_in_log(&store).unwrap();
         build_order_in_log(&store).unwrap();
         store.close().unwrap();
-        let store = Store::open(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
+        let store =
+            Store::open_with(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
         check(&store);
         check_times(&store);
         check_holds(&uri, &store, |name| carried[name].clone());
@@ -563,7 +565,7 @@ fn what_this_build_writes_it_reads_alike() {
 fn make_golden() {
     for uri in VERSIONS.map(folder).iter().filter(|uri| !uri.exists()) {
         let shared = uri.to_str().unwrap().ends_with("-shared");
-        let store = Store::open(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
+        let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
         build(&store).unwrap();
         build_copies(&store).unwrap();
         build_changes(&store).unwrap();

@@ -17,7 +17,7 @@ fn stores_of_earlier_builds_go_on() {
         copy_folder(&kept(version), folder.path());
         let uri = folder.path().to_str().unwrap();
         for n in 0..2 {
-            let store = Store::open(uri, Options::default()).unwrap();
+            let store = Store::open_with(uri, Options::default()).unwrap();
             check(&store);
             store.tree().put("later", Payload::from(n)).unwrap();
             store.write("t/later", batch(&numbered(0, 100)), &Default::default()).unwrap();
@@ -25,7 +25,7 @@ fn stores_of_earlier_builds_go_on() {
             store.tree().put("last", Payload::from(n)).unwrap();
             store.close().unwrap();
         }
-        let store = Store::open(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
+        let store = Store::open_with(uri, Options { mode: Mode::Read, ..Options::default() }).unwrap();
         assert_eq!(store.tree().get("last").unwrap(), Some(Payload::from(1)), "{version}");
         assert_eq!(read(&store, "t/later", AsOf::Newest).unwrap().len(), 100);
         assert_eq!(store.verify(&Default::default()).unwrap().faults, [], "{version}");

@@ -51,7 +51,7 @@ fn fill(store: &Store, run: i64) -> Result<()> {
 fn prepare(store: &Store) -> Result<(Ticket, Token)> {
     store.table("t").delete("id % 2 = 0", &Default::default())?;
     store.write("gone", batch(&numbered(0, 60)), &Default::default())?;
-    store.drop(&["gone".into()], Default::default())?;
+    store.drop("gone")?;
     let ticket = Ticket::open(store, &[("staged".into(), Some(batch(&[]).schema()))], &StageOptions::default())?;
     let token =
         Stage::of(store).write(&ticket, "staged", batch(&numbered(0, 5)).into(), Some((0, 0)), &Task::default())?;
@@ -68,7 +68,7 @@ const CONTACTS: [(&str, Contact); 10] = [
     ("delete rows", |store, _| store.table("u").delete("id > 3", &Default::default()).map(drop)),
     ("checkpoint", |store, _| store.checkpoint(&Default::default()).map(drop)),
     ("reclaim", |store, _| store.reclaim(&ReclaimOptions { audit: true, ..Default::default() }).map(drop)),
-    ("drop", |store, _| store.drop(&["u".into()], Default::default()).map(drop)),
+    ("drop", |store, _| store.drop("u").map(drop)),
     ("lease", |store, _| {
         store.scan("**", &Default::default())?.splits(&Default::default(), &SplitOptions::default()).map(drop)
     }),

@@ -12,7 +12,7 @@ use crate::support::{batch, numbered, read};
 type Outcome = std::result::Result<(), String>;
 
 fn open(path: &Path, options: Options) -> Result<Store> {
-    Store::open(path.to_str().unwrap(), Options { inline_bytes: 0, ..options })
+    Store::open_with(path.to_str().unwrap(), Options { inline_bytes: 0, ..options })
 }
 
 fn put(store: &Store, n: i64) -> Result<()> {

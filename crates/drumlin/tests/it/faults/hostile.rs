@@ -126,7 +126,7 @@ fn exercise_store(store: &Store) -> bool {
         tx.tree().put("m", Payload::from(2))?;
         tx.table("a/b").delete("id > 60", &Default::default())
     });
-    let _ = store.drop(&["a/b".into()], Default::default());
+    let _ = store.drop("a/b");
     let _ = store.undrop("a/b", None);
     let _ = store.drop_snapshot("s");
     if let Ok(mut feed) = store.changes(drumlin::base::Seq(0)) {

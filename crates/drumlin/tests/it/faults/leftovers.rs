@@ -115,7 +115,7 @@ fn what_travelled_in_commits_is_not_listed_for_deletion() {
         store.write("a", batch(&numbered(n, 10)), &Default::default()).unwrap();
     }
     let mut begun = store.read("a", &Default::default()).unwrap();
-    store.drop(&["a".into()], Default::default()).unwrap();
+    store.drop("a").unwrap();
     let report = store.reclaim(&Default::default()).unwrap();
     let stat = store.stat().unwrap();
     assert_eq!((stat.inline_blocks, stat.condemned, stat.condemned_bytes), (0, 0, 0));
@@ -146,7 +146,7 @@ fn a_store_that_is_closed_holds_nothing_open() {
         let _ = std::fs::remove_dir_all(&folder);
         let path = folder.display().to_string();
         let options = || Options { shared, inline_bytes: 0, cache_bytes: 0, cpu_threads: 1, ..Options::default() };
-        let store = Store::open(&path, options()).unwrap();
+        let store = Store::open_with(&path, options()).unwrap();
         store.write("t", batch(&numbered(0, 10)), &Default::default()).unwrap();
         store.checkpoint(&Default::default()).unwrap();
         assert!(!opened(&path).is_empty());
@@ -155,7 +155,7 @@ fn a_store_that_is_closed_holds_nothing_open() {
         // A scan that has begun is read to its end.
         assert_eq!(crate::support::rows(&scan.collect().unwrap()), numbered(0, 10));
         assert_eq!(opened(&path), Vec::<String>::new(), "shared: {shared}");
-        let again = Store::open(&path, options()).unwrap();
+        let again = Store::open_with(&path, options()).unwrap();
         assert_eq!(read(&again, "t", AsOf::Newest).unwrap(), numbered(0, 10));
         again.close().unwrap();
         assert_eq!(opened(&path), Vec::<String>::new(), "shared: {shared}");
@@ -235,7 +235,7 @@ fn a_reclaim_without_file_descriptors_says_what_it_did() {
     disk.1.store(true, Ordering::SeqCst);
     let e = store.reclaim(&Default::default()).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Unavailable, "{e}");
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     let report = store.reclaim(&Default::default()).unwrap();
     assert_eq!((report.tables, report.blocks), (1, 0));
     assert!(report.failures.iter().any(|(name, why)| name == "(reclaim)" && why.contains("too many open files")));
@@ -252,7 +252,7 @@ fn a_reclaim_that_says_nothing_was_done_has_done_nothing() {
     let disk = SimDisk::new();
     let store = open(&disk).unwrap();
     work(&store, 1).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.close().unwrap();
     let (mut failed, mut told) = (0, 0);
     for strike in 0..60 {

@@ -311,7 +311,7 @@ fn a_place_that_is_taken_is_refused_and_so_is_what_is_no_store() {
 fn folders_are_salvaged_by_name_and_none_into_itself() {
     let dir = std::env::temp_dir().join(format!("drumlin-salvage-{}", std::process::id()));
     let at = |name: &str| dir.join(name).to_str().unwrap().to_owned();
-    let store = Store::open(&at("old"), Options::default()).unwrap();
+    let store = Store::open_with(at("old"), Options::default()).unwrap();
     fill(&store);
     let expected = show(&store).unwrap();
     store.close().unwrap();
@@ -321,15 +321,15 @@ fn folders_are_salvaged_by_name_and_none_into_itself() {
     let report = go("new", false).unwrap();
     assert_eq!(report.losses, []);
     assert_eq!(
-        show(&Store::open(&at("new"), Options { mode: Mode::Read, ..Options::default() }).unwrap()).unwrap(),
+        show(&Store::open_with(at("new"), Options { mode: Mode::Read, ..Options::default() }).unwrap()).unwrap(),
         expected
     );
     assert_eq!(go("shared", true).unwrap().losses, []);
-    assert_eq!(show(&Store::open(&at("shared"), Options::default()).unwrap()).unwrap(), expected);
+    assert_eq!(show(&Store::open_with(at("shared"), Options::default()).unwrap()).unwrap(), expected);
     // And a shared folder back to one of a single process.
     let back = drumlin::salvage(&at("shared"), &at("back"), Options::default(), &Task::default()).unwrap();
     assert_eq!(back.losses, []);
-    assert_eq!(show(&Store::open(&at("back"), Options::default()).unwrap()).unwrap(), expected);
+    assert_eq!(show(&Store::open_with(at("back"), Options::default()).unwrap()).unwrap(), expected);
     assert_eq!(go("new", false).unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!(go("old/inside", false).unwrap_err().kind(), ErrorKind::InvalidArgument);
     std::fs::remove_dir_all(&dir).unwrap();

@@ -90,11 +90,11 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     store.delete_versions(&[("t/00".into(), vec![Version(1)])], Default::default()).unwrap();
     let sum = |path: &str, as_of: AsOf| {
         let scan = ScanOptions { columns: Some(vec!["i".into(), "text".into()]), ..ScanOptions::default() };
-        format!("{:?}", store.table(path).collect(&ReadOptions { as_of, scan }).unwrap())
+        format!("{:?}", store.table(path).collect(&ReadOptions::of(as_of, scan)).unwrap())
     };
     let (newest, later) = (sum("t/00", AsOf::Newest), sum("t/00", AsOf::Snapshot("later".into())));
     assert_ne!(newest, later);
-    store.drop(&tables[3..], Default::default()).unwrap();
+    store.drop(&tables[3..]).unwrap();
     store.reclaim(&Default::default()).unwrap();
     let before = blocks(&store);
     assert!(before.2 * 10 < before.1, "{before:?}");
@@ -116,7 +116,7 @@ fn what_is_left_in_mostly_dead_blocks_is_repacked_with_all_that_names_it() {
     let store = open(&disk).unwrap();
     let sum = |as_of: AsOf| {
         let scan = ScanOptions { columns: Some(vec!["i".into(), "text".into()]), ..ScanOptions::default() };
-        format!("{:?}", store.table("t/00").collect(&ReadOptions { as_of, scan }).unwrap())
+        format!("{:?}", store.table("t/00").collect(&ReadOptions::of(as_of, scan)).unwrap())
     };
     assert_eq!((sum(AsOf::Newest), sum(AsOf::Snapshot("later".into()))), (newest, later));
     // There is nothing left to do, so nothing is done.
@@ -442,9 +442,9 @@ fn what_is_small_travels_in_its_commit_until_a_checkpoint() {
     assert_eq!(read(&follower, "t", AsOf::Newest).unwrap(), expected);
     no_orphans(&store, &disk);
     store.append("t", batch(&numbered(800, 1)), &Default::default()).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.undrop("t", None).unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     let report = store.reclaim(&Default::default()).unwrap();
     assert_eq!((report.failures.len(), objects()), (0, 0));
     no_orphans(&store, &disk);

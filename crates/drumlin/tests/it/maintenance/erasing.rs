@@ -147,7 +147,7 @@ fn everywhere(disk: &SimDisk, kind: usize, sorted: usize, inline: u64, shared: b
     store.restore("users/a", &AsOf::Version(Version(2))).unwrap();
     store.table("backup/a").delete("id % 2 = 0", &Default::default()).unwrap();
     store.snapshot("third", "backup/**").unwrap();
-    store.drop(&["users/gone".to_owned()], Default::default()).unwrap();
+    store.drop("users/gone").unwrap();
     // The copy is written apart from what it was copied from.
     let plan = drumlin::table::PlanOptions { dead_share_min: 0.0, ..Default::default() };
     store.checkpoint(&drumlin::store::CheckpointOptions { plan, ..Default::default() }).unwrap();
@@ -214,7 +214,7 @@ pub fn nothing_is_left() -> Checked {
         let store = open(&disk, inline, shared).unwrap();
         let again = purge(&store, "users/**");
         assert_eq!((again.erased.rows, again.held.len()), (0, 0), "{what}");
-        store.drop(&["users/gone".to_owned()], Default::default()).unwrap();
+        store.drop("users/gone").unwrap();
         assert_eq!(everything(&store), expected, "{what}, opened again");
     }
     Ok(())
@@ -352,17 +352,17 @@ fn rows_are_read_by_place_and_metadata_change_alone() {
         for (offset, limit) in [(0, 5), (3, 10), (122_879, 3), (129_999, 2), (130_090, 50), (200_000, 1), (0, 0)] {
             let filter = filter.map(|text| Filter::parse(text).unwrap());
             let scan = drumlin::table::ScanOptions { offset, limit: Some(limit), filter, ..Default::default() };
-            let found = mails(&table.collect(&ReadOptions { scan: scan.clone(), ..Default::default() }).unwrap());
+            let found = mails(&table.collect(&ReadOptions::from(scan.clone())).unwrap());
             let ids: Vec<i64> = found.iter().map(|(id, _)| *id).collect();
             let expected: Vec<i64> = (0..130_100).skip(offset as usize).take(limit as usize).collect();
             assert_eq!(ids, expected, "{offset} {limit} {:?}", scan.filter);
             let all = drumlin::table::ScanOptions { limit: None, ..scan };
-            let found = mails(&table.collect(&ReadOptions { scan: all, ..Default::default() }).unwrap());
+            let found = mails(&table.collect(&ReadOptions::from(all)).unwrap());
             assert_eq!(found.len() as u64, 130_100_u64.saturating_sub(offset));
         }
     }
     let tail = drumlin::table::ScanOptions { offset: 1, tail: Some(1), ..Default::default() };
-    let refused = table.collect(&ReadOptions { scan: tail, ..Default::default() }).unwrap_err();
+    let refused = table.collect(&ReadOptions::from(tail)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     store.snapshot("s", "t").unwrap();
     table.set_metadata(&AsOf::Version(Version(0)), Some("\"first\"".into())).unwrap();

@@ -58,13 +58,13 @@ fn what_is_done_is_counted() {
     assert_eq!(bytes, stat.block_bytes);
     // One of the two row groups is ruled out by its statistics.
     let scan = ScanOptions { filter: Some(Filter::parse("id >= 1500").unwrap()), ..ScanOptions::default() };
-    let found = store.table("t").collect(&ReadOptions { scan, ..ReadOptions::default() }).unwrap();
+    let found = store.table("t").collect(&ReadOptions::from(scan)).unwrap();
     assert_eq!(found.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), 500);
     let after = numbers(&store);
     assert_eq!(after["drumlin_read_rows_total"], 500);
     assert_eq!((after["drumlin_read_row_groups_total"], after["drumlin_pruned_row_groups_total"]), (1, 1));
     assert!(after["drumlin_storage_read_bytes_total"] > 0 && after["drumlin_storage_requests_total:get"] > 0);
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     store.checkpoint(&Default::default()).unwrap();
     let reclaimed = store.reclaim(&Default::default()).unwrap();
     let after = numbers(&store);
@@ -94,8 +94,8 @@ fn keys_conflicts_and_other_processes_are_counted() {
     // A transaction that reads what another process then changes.
     let transaction = mine.transaction().unwrap();
     assert_eq!(transaction.tree().get("n").unwrap(), None);
-    other.tree().put("n", 1.into()).unwrap();
-    transaction.tree().put("n", 2.into()).unwrap();
+    other.tree().put("n", 1).unwrap();
+    transaction.tree().put("n", 2).unwrap();
     assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
     let counted = numbers(&mine);
     assert_eq!(counted["drumlin_conflicts_total"], 1);
@@ -163,8 +163,8 @@ fn a_trigger_that_fails_is_warned_of() {
     let tree = store.tree();
     let filter = TriggerFilter { pattern: Pattern::new("a/**").unwrap(), actions: Vec::new(), priority: 0 };
     tree.on(filter, Arc::new(|_| Err("no room".to_owned()))).unwrap();
-    tree.put("a/b", 1.into()).unwrap();
-    tree.put("elsewhere", 1.into()).unwrap();
+    tree.put("a/b", 1).unwrap();
+    tree.put("elsewhere", 1).unwrap();
     tree.wait_for_triggers(None).unwrap();
     let said = said.lock().unwrap().clone();
     assert_eq!(said.len(), 1, "{said:?}");

@@ -104,6 +104,6 @@ fn names_that_are_near_are_told() {
     }
     let error = read(&store, "p/t", named("end of dai")).unwrap_err();
     assert!(error.message().contains("did you mean 'end of day'?"), "{error}");
-    let dropped = store.drop(&["prices/us/APPL".into()], Default::default()).unwrap_err();
+    let dropped = store.drop("prices/us/APPL").unwrap_err();
     assert!(dropped.message().contains("did you mean 'prices/us/AAPL'?"), "{dropped}");
 }

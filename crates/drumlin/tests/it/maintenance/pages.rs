@@ -130,7 +130,7 @@ impl Run {
             }
             40..48 => {
                 let path = self.model.path(&mut self.rng);
-                self.store.drop(std::slice::from_ref(&path), Missing::Refuse)?;
+                self.store.drop(path.as_str())?;
                 let versions = self.model.tables.remove(&path).expect("it is there");
                 self.model.trash.push((path, versions));
             }
@@ -321,7 +321,7 @@ pub fn what_pages_say_follows_where_tables_are() -> Result<(), String> {
     // Merges the row groups of both, so their rewrites are still known.
     let report = store.checkpoint(&CheckpointOptions::default()).map_err(text)?;
     same(&(report.groups_before, report.groups_after), &(4, 2), "row groups")?;
-    store.drop(&["moved".into(), "last/held".into()], Missing::Refuse).map_err(text)?;
+    store.drop(["moved", "last/held"]).map_err(text)?;
     store.undrop("moved", Some("hour/moved")).map_err(text)?;
     let at_once = ReclaimOptions { grace_micros: 0, ..ReclaimOptions::default() };
     let held = |store: &Store| Ok::<_, String>(store.reclaim(&at_once).map_err(text)?.holding.history_bytes);

@@ -61,7 +61,7 @@ fn columns_of_which_only_nulls_are_left_are_read() {
             }),
             ("a plain checkpoint of a copy", |store| {
                 store.copy("t", "u", &AsOf::Newest, Existing::Refuse).unwrap();
-                store.drop(&["t".into()], Default::default()).unwrap();
+                store.drop("t").unwrap();
                 store.table("u").delete("status is not null", &Default::default()).unwrap();
                 store.reclaim(&Default::default()).unwrap();
                 store.checkpoint(&Default::default()).unwrap();
@@ -83,7 +83,7 @@ fn columns_of_which_only_nulls_are_left_are_read() {
             way(&store);
             for native in [false, true] {
                 let scan = ScanOptions { native, ..ScanOptions::default() };
-                let options = ReadOptions { scan, ..ReadOptions::default() };
+                let options = ReadOptions::from(scan);
                 let found = store.table("t").collect(&options).unwrap_or_else(|e| panic!("{what}: {e}"));
                 let rows: usize = found.iter().map(RecordBatch::num_rows).sum();
                 let nulls: usize = found.iter().map(|batch| batch.column(1).logical_null_count()).sum();
@@ -209,7 +209,7 @@ fn a_checkpoint_goes_on_beside_every_change() {
             store.table("t").alter(&Alter::Drop(vec!["name".into()]), &Default::default()).unwrap();
         }),
         ("write", |store| drop(store.write("t", batch(&numbered(700, 5)), &Default::default()).unwrap())),
-        ("drop", |store| drop(store.drop(&["t".into()], Default::default()).unwrap())),
+        ("drop", |store| drop(store.drop("t").unwrap())),
         ("delete the newest version", |store| {
             store.delete_versions(&[("t".into(), vec![Version(3)])], Default::default()).unwrap();
         }),

@@ -21,7 +21,7 @@ fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
         let (divisor, rest) = (rng.i64(2..5), rng.i64(..2));
         let expected: Vec<Row> = table.newest().iter().filter(|(id, _)| id % divisor == rest).cloned().collect();
         let read = |scan: ScanOptions| {
-            let options = drumlin::store::ReadOptions { scan, ..Default::default() };
+            let options = drumlin::store::ReadOptions::from(scan);
             let batches: Vec<_> = store.read(path, &options).unwrap().map(Result::unwrap).collect();
             rows(&batches)
         };
@@ -77,13 +77,13 @@ fn episode(seed: u64, steps: usize, big: bool, threads: usize) {
         store.drop_snapshot(name).unwrap();
     }
     if !model.tables.is_empty() {
-        store.drop(&["t/**".into()], Default::default()).unwrap();
+        store.drop("t/**").unwrap();
     }
     if !model.evolving.is_empty() {
-        store.drop(&["e/**".into()], Default::default()).unwrap();
+        store.drop("e/**").unwrap();
     }
     if model.keyed.is_some() {
-        store.drop(&["k/**".into()], Default::default()).unwrap();
+        store.drop("k/**").unwrap();
     }
     store.close().unwrap();
     let store = open(&disk, &clock, threads).unwrap();

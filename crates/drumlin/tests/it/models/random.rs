@@ -229,7 +229,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
             drop(store.snapshot(name, SnapshotOf::Versions(&[(path.clone(), Version(*version))]))?);
         }
         Op::DropSnapshot(name) => store.drop_snapshot(name)?,
-        Op::Drop(path) => drop(store.drop(std::slice::from_ref(path), Default::default())?),
+        Op::Drop(path) => drop(store.drop(path.as_str())?),
         Op::Undrop(path) => store.undrop(path, None)?,
         Op::KeepLast(path, n) => store.set_retention(path, n.map(Retention::KeepLast))?,
         Op::PutNode(path, value) => drop(store.tree().put(path, Payload::from(*value))?),

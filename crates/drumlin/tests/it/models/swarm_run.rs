@@ -146,7 +146,7 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
             key(place, from)?;
             drop(place.relocate(from, to, Existing::Refuse)?);
         }
-        Op::Drop(path) => drop(place.drop(std::slice::from_ref(path), Default::default())?),
+        Op::Drop(path) => drop(place.drop(path.as_str())?),
         Op::Refused(path, wrong) => return refused(place, path, *wrong),
         _ => unreachable!("{op:?} is done by a store alone"),
     }

@@ -206,7 +206,7 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
             drop(store.table(PATH).replace_where(batch(rows), &filter, &none)?);
         }
         WideOp::KeepFor(path, micros) => store.set_retention(path, Some(Retention::KeepMicros(*micros)))?,
-        WideOp::DropKeyed => drop(store.drop(&[PATH.to_owned()], Default::default())?),
+        WideOp::DropKeyed => drop(store.drop(PATH)?),
         WideOp::UndropKeyed => store.undrop(PATH, None)?,
         WideOp::CreateNode(path, value) => drop(store.tree().create(path, Payload::from(*value))?),
         WideOp::UpdateNode(path, value) => drop(store.tree().update(path, Payload::from(*value))?),

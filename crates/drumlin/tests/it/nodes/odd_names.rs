@@ -93,7 +93,7 @@ const WORK: [Work; 20] = [
     ("retention", |store, name| store.set_retention(name, Some(Retention::KeepLast(9)))),
     ("list", |store, name| store.tree().list(name).map(drop)),
     ("checkpoint", |store, _| store.checkpoint(&Default::default()).map(drop)),
-    ("drop", |store, name| store.drop(&[name.to_owned()], Default::default()).map(drop)),
+    ("drop", |store, name| store.drop(name).map(drop)),
     ("undrop", |store, name| store.undrop(name, None)),
     ("drop a snapshot", |store, name| store.drop_snapshot(name)),
     ("delete versions", |store, name| {

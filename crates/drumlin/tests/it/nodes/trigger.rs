@@ -179,7 +179,7 @@ fn the_feed_tells_nodes_and_tables_and_says_when_it_cannot() {
     store.write("t/a", batch(&numbered(0, 3)), &Default::default()).unwrap();
     store.tree().put("n", Payload::from(1)).unwrap();
     store.table("t/a").delete("id = 1", &Default::default()).unwrap();
-    store.drop(&["t/a".into()], Default::default()).unwrap();
+    store.drop("t/a").unwrap();
     store.undrop("t/a", Some("t/b")).unwrap();
     let tell = |feed: &mut drumlin::store::ChangeFeed| {
         let mut told = Vec::new();

@@ -40,7 +40,7 @@ fn what_one_process_commits_another_sees() {
     a.tree().put("n", Payload::from(7)).unwrap();
     assert_eq!(fresh.tree().get("n").unwrap(), Some(Payload::from(7)));
     assert_eq!(a.tree().create("n", Payload::from(8)).unwrap_err().kind(), ErrorKind::AlreadyExists);
-    b.drop(&["t".into()], Default::default()).unwrap();
+    b.drop("t").unwrap();
     assert_eq!(a.append("t", batch(&numbered(0, 1)), &Default::default()).unwrap_err().kind(), ErrorKind::NotFound);
     a.write("t", batch(&numbered(0, 1)), &Default::default()).unwrap();
     assert_eq!(read(&fresh, "t", AsOf::Newest).unwrap(), numbered(0, 1));
@@ -328,7 +328,7 @@ fn a_thousand_tables_cost_a_handful_of_requests() {
     many_tables(&store, 1000, 3);
     let full = bucket.requests();
     let (dropped, reclaimed) =
-        store.drop_and_reclaim(&["many/**".into()], Default::default(), &ReclaimOptions::default()).unwrap();
+        store.drop_and_reclaim("many/**", Default::default(), &ReclaimOptions::default()).unwrap();
     let after = bucket.requests();
     assert_eq!((dropped.paths.len(), dropped.versions), (1000, 4000));
     assert!(reclaimed.blocks > 0 && reclaimed.failures.is_empty(), "{reclaimed}");
@@ -388,7 +388,7 @@ fn deletions_that_fail_are_told_and_done_later() {
     for n in 0..20 {
         store.write(&format!("t/{n}"), batch(&numbered(n, 30)), &Default::default()).unwrap();
     }
-    store.drop(&["t/**".into()], Default::default()).unwrap();
+    store.drop("t/**").unwrap();
     bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly(2)));
     let first = store.reclaim(&Default::default()).unwrap();
     assert_eq!((first.blocks, first.failures.len()), (10, 10));
@@ -412,7 +412,7 @@ fn a_reclaim_of_which_a_tenth_fails_goes_on_where_it_was() {
     store.write("kept", batch(&numbered(0, 9)), &Default::default()).unwrap();
     bucket.plan(|op, _| (op == BucketOp::Delete).then_some(BucketFault::Partly(10)));
     let now = ReclaimOptions::default();
-    let (dropped, mut report) = store.drop_and_reclaim(&["t/*".into()], Default::default(), &now).unwrap();
+    let (dropped, mut report) = store.drop_and_reclaim("t/*", Default::default(), &now).unwrap();
     assert_eq!(dropped.paths.len() as u64, TABLES);
     let mut deleted = 0;
     for left in [20, 2] {
@@ -446,7 +446,7 @@ fn what_was_written_for_nothing_does_not_wait_for_the_end_of_the_session() {
         batch(&[]).schema(),
         std::iter::from_fn(|| {
             let rows = rows.take()?;
-            other.drop(&["gone".into()], Default::default()).unwrap();
+            other.drop("gone").unwrap();
             Some(Ok(rows))
         }),
     );
@@ -482,7 +482,7 @@ fn blocks_rest_before_they_are_deleted() {
     let reader = open(&bucket.client(), &clock).unwrap();
     store.write("t", batch(&numbered(0, 30)), &Default::default()).unwrap();
     reader.refresh().unwrap();
-    store.drop(&["t".into()], Default::default()).unwrap();
+    store.drop("t").unwrap();
     let resting = ReclaimOptions { block_grace_micros: Some(5_000_000), ..Default::default() };
     assert_eq!(store.reclaim(&resting).unwrap().blocks, 0);
     assert_eq!(read(&reader, "t", AsOf::Newest).unwrap(), numbered(0, 30), "it has not looked since");

@@ -50,7 +50,7 @@ fn a_reader_finds_rows_where_they_are_now() {
     writer.table("t").delete("id % 3 = 0", &Default::default()).unwrap();
     reader.refresh().unwrap();
     let expected: Vec<Row> = numbered(0, 500).into_iter().filter(|(id, _)| id % 3 != 0).collect();
-    let scan = |options: ScanOptions| reader.read("t", &ReadOptions { scan: options, ..ReadOptions::default() });
+    let scan = |options: ScanOptions| reader.read("t", &ReadOptions::from(options));
     // Begun before, read after.
     let begun = scan(ScanOptions::default()).unwrap();
     let mut under_way = scan(ScanOptions::default()).unwrap();
@@ -90,7 +90,7 @@ fn a_reader_whose_version_is_gone_gets_an_error() {
     let (old, newest) = (reader.read("t", &as_of(0)).unwrap(), reader.read("t", &as_of(2)).unwrap());
     let dropped = reader.read("u", &ReadOptions::default()).unwrap();
     writer.delete_versions(&[("t".into(), vec![Version(0)])], Default::default()).unwrap();
-    writer.drop(&["u".into()], Default::default()).unwrap();
+    writer.drop("u").unwrap();
     // Another table at the same path is not what was read.
     writer.write("u", batch(&numbered(7, 50)), &Default::default()).unwrap();
     rewrite(&writer);
@@ -444,20 +444,20 @@ fn many_row_groups_take_few_rounds_of_requests() {
         }
     };
     let read_with = |store: &Store, path: &str, scan: ScanOptions| {
-        rest(store.read(path, &ReadOptions { scan, ..ReadOptions::default() }).unwrap()).unwrap()
+        rest(store.read(path, &ReadOptions::from(scan)).unwrap()).unwrap()
     };
     let native = || ScanOptions { native: true, ..ScanOptions::default() };
     let filtered = || ScanOptions { filter: Some(Filter::parse("id % 2 = 0").unwrap()), ..ScanOptions::default() };
     for path in ["plain", "sorted"] {
         few("all at once", 4, &|store| assert_eq!(read_with(store, path, ScanOptions::default()), all));
         few("in other types", 4, &|store| {
-            let options = ReadOptions { scan: native(), ..ReadOptions::default() };
+            let options = ReadOptions::from(native());
             let batches = store.read(path, &options).unwrap().collect().unwrap();
             assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), all.len());
         });
         few("filtered", 4, &|store| assert_eq!(read_with(store, path, filtered()).len(), all.len() / 2));
         few("batch by batch", 5, &|store| {
-            let scan = store.read(path, &ReadOptions { scan: native(), ..ReadOptions::default() }).unwrap();
+            let scan = store.read(path, &ReadOptions::from(native())).unwrap();
             let read: usize = scan.map(|batch| batch.unwrap().num_rows()).sum();
             assert_eq!(read, all.len());
         });

@@ -68,7 +68,7 @@ pub fn a_lease_keeps_what_it_shows() -> Checked {
     other.table("t").delete("id % 3 = 0", &Default::default()).unwrap();
     rewrite(&other);
     rewrite(&driver);
-    other.drop(&["t".into()], Default::default()).map_err(text)?;
+    other.drop("t").map_err(text)?;
     rewrite(&other);
     let found = rows(&read_all(&worker(&bucket, &clock), &splits).map_err(text)?);
     if found != numbered(0, 300) {
@@ -237,7 +237,7 @@ fn splits_need_neither_the_log_nor_lists() {
 
 #[test]
 fn what_cannot_work_is_refused_when_it_is_planned() {
-    let store = Store::open("memory://", Options::default()).unwrap();
+    let store = Store::open_with("memory://", Options::default()).unwrap();
     store.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     let data = dataset(&store, "t", &[]);
     let e = data.splits(&ScanOptions::default(), &small()).unwrap_err();

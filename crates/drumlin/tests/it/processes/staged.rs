@@ -360,7 +360,7 @@ fn what_the_job_did_not_expect_is_a_conflict() {
     let row = || drop(driver.table("k").upsert(batch(&numbered(1, 1)), &Default::default()).unwrap());
     conflict(attempt(&row, &[("k", 0)]), "written by key since");
     let again = || {
-        driver.drop(&["t".into()], Default::default()).unwrap();
+        driver.drop("t").unwrap();
         driver.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
     };
     conflict(attempt(&again, &[]), "created again");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use drumlin::base::{Cancel, ManualClock, Progress, Task, waiting};
 use drumlin::catalog::Payload;
 use drumlin::storage::{BucketOp, SimBucket};
-use drumlin::store::{AsOf, CheckpointOptions, Missing, Options, ReclaimOptions, VerifyOptions};
+use drumlin::store::{AsOf, CheckpointOptions, Options, ReclaimOptions, VerifyOptions};
 use drumlin::{ErrorKind, Result, Store, Tables};
 
 use crate::processes::shared_support::{clock, open, open_as, settled};
@@ -34,9 +34,9 @@ const CALLS: [Call; 21] = [
         tx.append("t", batch(&numbered(9, 9)), &Default::default())?;
         tx.commit().map(drop)
     }),
-    ("drop", |store| store.drop(&["t".to_owned()], Missing::Refuse).map(drop)),
+    ("drop", |store| store.drop("t").map(drop)),
     ("undrop", |store| {
-        store.drop(&["t".to_owned()], Missing::Refuse)?;
+        store.drop("t")?;
         store.undrop("t", None).map(drop)
     }),
     ("checkpoint", |store| store.checkpoint(&Default::default()).map(drop)),
@@ -210,7 +210,7 @@ fn functions_that_a_call_calls_get_an_error_for_what_it_holds() {
             let task = Task { progress: Some(Arc::new(progress)), ..Task::default() };
             store.write("more", batch(&numbered(0, 900)), &Default::default()).unwrap();
             store.append("more", batch(&numbered(7, 9)), &Default::default()).unwrap();
-            store.drop(&["more".to_owned()], Missing::Refuse).unwrap();
+            store.drop("more").unwrap();
             outer(&store, task).unwrap();
             for answer in told.lock().drain(..) {
                 let (kind, text) = answer.unwrap_err();

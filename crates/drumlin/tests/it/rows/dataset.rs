@@ -188,7 +188,7 @@ fn a_data_set_shows_what_its_tables_show() {
                 let mut expected = Vec::new();
                 for path in dataset.paths() {
                     let scan = ScanOptions { filter: filter.clone(), ..ScanOptions::default() };
-                    let read = ReadOptions { as_of: as_of.clone(), scan };
+                    let read = ReadOptions::of(as_of.clone(), scan);
                     let found = rows(&store.table(&path).collect(&read).unwrap());
                     expected.extend(found.into_iter().map(|row| (path.trim_start_matches("t/").to_owned(), row)));
                 }

@@ -162,7 +162,7 @@ fn a_path_that_becomes_keyed_while_it_is_written_refuses_the_write() {
 
 #[test]
 fn little_memory_and_empty_frames_lose_nothing() {
-    let store = Store::open("memory://", Options { memory_bytes: 0, ..Options::default() }).unwrap();
+    let store = Store::open_with("memory://", Options { memory_bytes: 0, ..Options::default() }).unwrap();
     store.table(T).create(of(&[]).schema(), key()).unwrap();
     assert_eq!(store.append(T, of(&[(1, "x")]), &WriteOptions::default()).unwrap().rows, 1);
     assert_eq!(newest(&store), some(&[(1, "x")]));

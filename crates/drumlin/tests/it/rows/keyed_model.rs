@@ -301,7 +301,7 @@ pub fn compare(store: &Store, model: Option<&KeyedModel>) -> Result<(), String> 
     let answers = |content: &Content| asked.iter().map(|id| content.get(id).cloned()).collect::<Vec<_>>();
     same(look_up(AsOf::Newest)?, answers(&model.rows), "look-up")?;
     let scan = |scan: ScanOptions| {
-        let options = ReadOptions { scan, ..ReadOptions::default() };
+        let options = ReadOptions::from(scan);
         store.table(PATH).collect(&options).map(|batches| rows(&batches)).map_err(text)
     };
     let filter = Some(drumlin::filter::Filter::parse("id % 3 = 0 and name <> 'k7'").unwrap());

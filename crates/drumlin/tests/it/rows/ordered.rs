@@ -96,7 +96,7 @@ fn store_with(memory_bytes: u64) -> Store {
 }
 
 fn read(store: &Store, as_of: AsOf, scan: ScanOptions) -> Vec<Row> {
-    rows(&store.table("t").collect(&ReadOptions { as_of, scan }).unwrap_or_else(|e| panic!("{e}")))
+    rows(&store.table("t").collect(&ReadOptions::of(as_of, scan)).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// All that a version shows, by several ways of reading it.
@@ -195,7 +195,7 @@ fn shuffled(n: i64) -> Vec<i64> {
 
 /// How a table is read: the rows of each batch, how many row groups a filter leaves, and how many are read for the first rows.
 fn costs(store: &Store, path: &str, filter: &str) -> (Vec<usize>, u64, u64) {
-    let scan = |scan: ScanOptions| ReadOptions { scan, ..ReadOptions::default() };
+    let scan = |scan: ScanOptions| ReadOptions::from(scan);
     let table = store.table(path);
     let columns = Some(vec!["v".to_owned()]);
     let batches = table.read(&scan(ScanOptions { columns, ..ScanOptions::default() })).unwrap();
@@ -411,7 +411,7 @@ pub fn what_overlaps_is_merged_as_it_is_needed() -> Checked {
     }
     expected.sort_unstable();
     let read = |scan: ScanOptions| -> Vec<(i64, i64)> {
-        let options = ReadOptions { scan, ..ReadOptions::default() };
+        let options = ReadOptions::from(scan);
         let table = store.table("t");
         let batches: Vec<RecordBatch> = table.read(&options).unwrap().map(Result::unwrap).collect();
         let at_once = table.collect(&options).unwrap();

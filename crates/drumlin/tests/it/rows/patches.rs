@@ -99,7 +99,7 @@ pub fn the_newest_values_are_read() -> Checked {
     // Statistics are those of the newest values: what they rule out is not there.
     let filter = |text: &str| {
         let filter = Some(Filter::parse(text).unwrap());
-        ReadOptions { scan: ScanOptions { filter, ..ScanOptions::default() }, ..ReadOptions::default() }
+        ReadOptions { filter, ..ReadOptions::default() }
     };
     let rows = |options: &ReadOptions| -> Result<usize, String> {
         let batches = store.table("t").collect(options).map_err(|e| e.to_string())?;
@@ -216,7 +216,7 @@ fn only_columns_that_change_are_written() {
         let columns = Some(columns.iter().map(|name| (*name).to_owned()).collect());
         let store = store.unwrap();
         let scan = ScanOptions { columns, ..ScanOptions::default() };
-        store.table("t").collect(&ReadOptions { scan, ..ReadOptions::default() }).unwrap();
+        store.table("t").collect(&ReadOptions::from(scan)).unwrap();
         disk.counters().bytes_read - before
     };
     store.close().unwrap();

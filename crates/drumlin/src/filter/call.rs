@@ -1,0 +1,258 @@
+//! Calls of functions: each becomes a column of the batch, beside those that are there, before a predicate or an expression is
+//! evaluated; so whatever takes a column takes a call.
+//!
+//! Invariants: a call refers to columns and to earlier calls. Bounds of its values follow from those of its column only where
+//! the function never decreases.
+
+mod cast;
+mod number;
+mod text;
+mod time;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::kernels::{nullif::nullif, zip::zip};
+use arrow::compute::{cast, is_not_null, take};
+use arrow::datatypes::{DataType, Field, Schema};
+
+use self::time::Length;
+use super::clock::Clock;
+use super::column;
+use super::expression::{self, ValueSource};
+use super::kind::Kind;
+use super::plan::ColumnRef;
+use super::text::functions::{Function, TimePart};
+use crate::base::{Error, Result};
+use crate::segment::{ColumnStats, Stat};
+
+/// What a call does.
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Function(Function),
+    Part(TimePart, Option<Clock>),
+    Truncate(Length, Clock),
+    Cast { lenient: bool },
+}
+
+/// A value that a call takes.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    pub source: ValueSource,
+    pub data_type: DataType,
+}
+
+/// A call of a function.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub operation: Operation,
+    pub args: Vec<Argument>,
+    pub data_type: DataType,
+    /// The column that it becomes.
+    pub column: ColumnRef,
+    /// The columns of the schema that it needs.
+    pub needs: BTreeSet<usize>,
+}
+
+/// The operation of a function whose first values are literals or of some type.
+///
+/// # Errors
+/// `InvalidArgument` for an unknown time zone or length of time.
+pub fn operation(function: Function, unit: Option<&str>, of: &DataType) -> Result<Operation> {
+    let clock = || {
+        Clock::new(of).transpose().map_err(|zone| {
+            Error::invalid(format!("the time zone '{zone}' is not known, so what its clocks show is not known either"))
+        })
+    };
+    Ok(match function {
+        Function::Part(part) => Operation::Part(part, clock()?),
+        Function::DateTrunc => {
+            let clock = clock()?.ok_or_else(|| Error::invalid("date_trunc takes a date or timestamp"))?;
+            Operation::Truncate(Length::parse(unit.unwrap_or_default())?, clock)
+        }
+        other => Operation::Function(other),
+    })
+}
+
+/// The batch with a column for each call.
+///
+/// # Errors
+/// `InvalidArgument` naming a value that a function does not take.
+pub fn extended(batch: &RecordBatch, calls: &[Call]) -> Result<RecordBatch> {
+    let mut batch = batch.clone();
+    for call in calls {
+        let values = call.args.iter().map(|arg| argument(arg, &batch)).collect::<Result<Vec<_>>>()?;
+        let computed = call.apply(&values, batch.num_rows())?;
+        let name = call.column.path.first().map_or("", |name| name);
+        let field = Arc::new(Field::new(name, computed.data_type().clone(), true));
+        let fields: Vec<_> = batch.schema_ref().fields().iter().cloned().chain([field]).collect();
+        let columns = batch.columns().iter().cloned().chain([computed]).collect();
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)?;
+    }
+    Ok(batch)
+}
+
+/// The values of an argument: a column of strings as it is, others in the argument's type.
+fn argument(arg: &Argument, batch: &RecordBatch) -> Result<ArrayRef> {
+    match &arg.source {
+        ValueSource::Column(column) if column.kind == Some(Kind::Text) => column::fetch(batch, column),
+        source => expression::compute(source, batch, &arg.data_type),
+    }
+}
+
+impl Call {
+    /// The values for those of its arguments.
+    fn apply(&self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let first = &values[0];
+        match &self.operation {
+            Operation::Part(part, clock) => time::part(*part, clock.as_ref(), first, &self.args[0].data_type),
+            Operation::Truncate(length, clock) => time::truncate(*length, clock, &values[1], &self.data_type),
+            Operation::Cast { lenient: false } => self::cast::cast(first, &self.args[0].data_type, &self.data_type),
+            Operation::Cast { lenient: true } => self::cast::try_cast(first, &self.args[0].data_type, &self.data_type),
+            Operation::Function(function) => match function {
+                Function::Lower | Function::Upper | Function::Trim | Function::TrimStart | Function::TrimEnd => {
+                    text::mapped(first, *function)
+                }
+                Function::Length => text::length(first),
+                Function::Substring => text::substring(first, &values[1], values.get(2)),
+                Function::Replace => text::replace(values),
+                Function::Concat => text::concat(values, rows),
+                Function::Abs | Function::Sign | Function::Round | Function::Floor | Function::Ceil => {
+                    let places = values.get(1).map(|places| places.as_primitive::<arrow::datatypes::Int64Type>());
+                    let places = places.filter(|places| !places.is_empty()).map_or(0, |places| places.value(0));
+                    number::computed(*function, first, places, &self.args[0].data_type, &self.data_type)
+                }
+                Function::Coalesce => {
+                    let wanted = |values| -> Result<ArrayRef> { Ok(cast(&plain(values)?, &self.data_type)?) };
+                    let mut answer = wanted(first)?;
+                    for next in &values[1..] {
+                        if answer.null_count() == 0 {
+                            break;
+                        }
+                        answer = zip(&is_not_null(&answer)?, &answer, &wanted(next)?)?;
+                    }
+                    Ok(answer)
+                }
+                Function::NullIf => Ok(nullif(&plain(first)?, values[1].as_boolean())?),
+                Function::Part(_) | Function::DateTrunc => unreachable!("operations of their own"),
+            },
+        }
+    }
+
+    /// What is known of its values in a row group; `stats` knows of the columns and of earlier calls.
+    fn stats(&self, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Option<ColumnStats> {
+        if let Operation::Function(Function::Coalesce) = self.operation {
+            let all = self.args.iter().map(|arg| self.of_argument(arg, stats)).collect::<Option<Vec<_>>>()?;
+            let nulls = all.iter().map(|stats| stats.nulls).min()?;
+            return Some(ColumnStats { nulls, ..all.into_iter().reduce(|a, b| a.union(&b))? });
+        }
+        let of = match &self.operation {
+            Operation::Part(TimePart::Year, _) | Operation::Cast { .. } => 0,
+            Operation::Truncate(..) => 1,
+            Operation::Function(Function::Round | Function::Floor | Function::Ceil | Function::Sign) => 0,
+            _ => return None,
+        };
+        let zoned = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(_)));
+        let known = self.of_argument(&self.args[of], stats)?;
+        let own = &self.args[of].data_type;
+        let (from, to) = (Kind::of(own)?, Kind::of(&self.data_type)?);
+        let is_ordered = matches!(
+            (from, to),
+            (Kind::Number { .. } | Kind::Float, Kind::Number { .. } | Kind::Float)
+                | (Kind::Instant { .. }, Kind::Instant { .. } | Kind::Number { .. })
+        );
+        if !is_ordered {
+            return None;
+        }
+        let mut bounds = [key(known.min.as_ref()?, from)?, key(known.max.as_ref()?, from)?];
+        if zoned(own) || zoned(&self.data_type) {
+            // Clocks go back, by less than a day.
+            let day = Clock::new(own)?.ok()?.unit.map_or(1, |unit| 86_400_000_000_000 / unit);
+            bounds = [bounds[0].checked_sub(day.into())?, bounds[1].checked_add(day.into())?];
+        }
+        let nothing = RecordBatchOptions::new().with_row_count(Some(2));
+        let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &nothing).ok()?;
+        let mut values = Vec::new();
+        for (at, arg) in self.args.iter().enumerate() {
+            values.push(match at == of {
+                true => expression::of_keys(&bounds, own).ok()?,
+                false => argument(arg, &nothing).ok()?,
+            });
+        }
+        let computed = self.apply(&values, 2).ok()?;
+        if computed.null_count() > 0 {
+            return None;
+        }
+        let bound = |row| of_row(&computed, to, row);
+        Some(ColumnStats { nulls: known.nulls, min: Some(bound(0)?), max: Some(bound(1)?), exact: false })
+    }
+
+    /// What is known of an argument: of a column, or of a literal.
+    fn of_argument(&self, arg: &Argument, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Option<ColumnStats> {
+        match &arg.source {
+            ValueSource::Column(column) => {
+                let same = column.kind == Kind::of(&arg.data_type);
+                if column.path.len() == 1 && same { stats(column.index) } else { None }
+            }
+            ValueSource::Literal(..) | ValueSource::Number(_) => {
+                let one = RecordBatchOptions::new().with_row_count(Some(1));
+                let one = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one).ok()?;
+                let value = expression::compute(&arg.source, &one, &arg.data_type).ok()?;
+                if value.is_null(0) {
+                    return None;
+                }
+                let bound = of_row(&value, Kind::of(&arg.data_type)?, 0)?;
+                Some(ColumnStats { nulls: 0, min: Some(bound.clone()), max: Some(bound), exact: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Statistics of the column or call at `index`, of a schema with `columns` columns.
+pub fn stats_of(
+    calls: &[Call],
+    columns: usize,
+    index: usize,
+    stats: &dyn Fn(usize) -> Option<ColumnStats>,
+) -> Option<ColumnStats> {
+    match index.checked_sub(columns) {
+        None => stats(index),
+        Some(nth) => {
+            // A call refers to earlier ones.
+            let earlier = calls.get(..nth)?;
+            calls[nth].stats(&|index| stats_of(earlier, columns, index, stats))
+        }
+    }
+}
+
+/// A bound as a value of the kind: a double's key in the order of floats.
+fn key(stat: &Stat, kind: Kind) -> Option<i128> {
+    match (stat, kind) {
+        (Stat::Float(value), Kind::Float) => Some(super::float_key(*value).into()),
+        (_, Kind::Float) => None,
+        (Stat::Int(value), _) => Some((*value).into()),
+        (Stat::UInt(value), Kind::Number { .. }) => Some((*value).into()),
+        (Stat::Decimal(value), Kind::Number { .. }) => Some(*value),
+        _ => None,
+    }
+}
+
+fn of_row(array: &ArrayRef, kind: Kind, row: usize) -> Option<Stat> {
+    let array = array.slice(row, 1);
+    if kind == Kind::Float {
+        return column::floats(&array)?.first().map(|value| Stat::Float(*value));
+    }
+    let value = *column::integers(&array)?.first()?;
+    Some(i64::try_from(value).map_or(Stat::Decimal(value), Stat::Int))
+}
+
+/// The values of a dictionary's rows, or the array itself.
+fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.as_any_dictionary_opt() {
+        Some(dictionary) => Ok(take(dictionary.values(), dictionary.keys(), None)?),
+        None => Ok(array.clone()),
+    }
+}

@@ -1,0 +1,95 @@
+//! Functions of numbers: exact for integers and decimals.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+
+use crate::base::{Error, Result, TypeName};
+use crate::filter::kind::Kind;
+use crate::filter::text::functions::Function;
+use crate::filter::text::number::{Number, power_of_ten};
+use crate::filter::{column, expression};
+
+/// The function of each number; `places` is how many decimal places [`Function::Round`] keeps.
+pub fn computed(
+    function: Function,
+    values: &ArrayRef,
+    places: i64,
+    from: &DataType,
+    to: &DataType,
+) -> Result<ArrayRef> {
+    let values = super::plain(values)?;
+    if let Some(floats) = column::floats(&values) {
+        let one = |(row, value): (usize, &f64)| values.is_valid(row).then(|| of_float(function, *value, places));
+        let computed: Vec<Option<f64>> = floats.iter().enumerate().map(one).collect();
+        if function == Function::Sign {
+            let signs = computed.iter().map(|sign| sign.map(|sign| sign as i128)).collect();
+            return expression::integers(signs, to);
+        }
+        return expression::floats(computed, to);
+    }
+    let scale = match Kind::of(from) {
+        Some(Kind::Number { scale }) => scale,
+        _ => return Err(Error::schema_mismatch(format!("{} is no type of numbers", TypeName(from)))),
+    };
+    let integers = column::integers(&values)
+        .ok_or_else(|| Error::schema_mismatch(format!("{} is no type of numbers", TypeName(from))))?;
+    let one = |(row, value): (usize, &i128)| {
+        if values.is_null(row) {
+            return Ok(None);
+        }
+        of_exact(function, *value, scale, places).map(Some).ok_or_else(|| {
+            Error::invalid(format!("{}({}) does not fit into 128 bits", function.name(), Number::scaled(*value, scale)))
+        })
+    };
+    expression::integers(integers.iter().enumerate().map(one).collect::<Result<_>>()?, to)
+}
+
+fn of_float(function: Function, value: f64, places: i64) -> f64 {
+    match function {
+        Function::Abs => value.abs(),
+        Function::Floor => value.floor(),
+        Function::Ceil => value.ceil(),
+        Function::Sign if value.is_nan() || value == 0.0 => 0.0,
+        Function::Sign => value.signum(),
+        _ if !value.is_finite() => value,
+        _ => {
+            let power = 10_f64.powi(places.clamp(-400, 400) as i32);
+            let rounded = (value * power).round() / power;
+            // Beyond what a float holds there is nothing to round, or nothing left.
+            match () {
+                () if rounded.is_finite() => rounded,
+                () if places > 0 => value,
+                () => 0.0,
+            }
+        }
+    }
+}
+
+/// The result in units of its own scale: that of whole numbers for floor, ceil and sign.
+fn of_exact(function: Function, value: i128, scale: i32, places: i64) -> Option<i128> {
+    let cut = |up: bool| match scale {
+        ..=0 => value.checked_mul(power_of_ten(-scale)?),
+        _ => {
+            let power = power_of_ten(scale)?;
+            Some(value.div_euclid(power) + i128::from(up && value.rem_euclid(power) != 0))
+        }
+    };
+    match function {
+        Function::Abs => value.checked_abs(),
+        Function::Sign => Some(value.signum()),
+        Function::Floor => cut(false),
+        Function::Ceil => cut(true),
+        _ => {
+            let dropped = i64::from(scale) - places;
+            if dropped <= 0 {
+                return Some(value);
+            }
+            let Some(power) = i32::try_from(dropped).ok().and_then(power_of_ten) else { return Some(0) };
+            // Halves away from zero.
+            let rest = value % power;
+            let up = rest.unsigned_abs() >= power.unsigned_abs() - rest.unsigned_abs();
+            let whole = value - rest;
+            if up { whole.checked_add(power * rest.signum()) } else { Some(whole) }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Functions of strings. Characters are Unicode's; upper and lower case are its full mappings, as in Python.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, GenericStringBuilder, Int64Array, LargeStringArray};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Int64Type};
+
+use crate::base::{Error, Result, TypeName};
+use crate::filter::text::functions::Function;
+
+/// The longest string that a function makes.
+const BYTES_MAX: usize = 1 << 30;
+
+/// Strings in one physical form.
+fn strings(values: &ArrayRef) -> Result<LargeStringArray> {
+    Ok(cast(&super::plain(values)?, &DataType::LargeUtf8)?.as_string::<i64>().clone())
+}
+
+/// A function of each string; of a dictionary's, once each.
+pub fn mapped(values: &ArrayRef, function: Function) -> Result<ArrayRef> {
+    if let Some(dictionary) = values.as_any_dictionary_opt() {
+        let mapped = self::mapped(dictionary.values(), function)?;
+        return Ok(take(&mapped, dictionary.keys(), None)?);
+    }
+    let strings = strings(values)?;
+    let mut made = GenericStringBuilder::<i64>::with_capacity(strings.len(), strings.value_data().len());
+    for text in &strings {
+        match (text, function) {
+            (None, _) => made.append_null(),
+            (Some(text), Function::Lower) => made.append_value(text.to_lowercase()),
+            (Some(text), Function::Upper) => made.append_value(text.to_uppercase()),
+            (Some(text), Function::TrimStart) => made.append_value(text.trim_start_matches(' ')),
+            (Some(text), Function::TrimEnd) => made.append_value(text.trim_end_matches(' ')),
+            (Some(text), _) => made.append_value(text.trim_matches(' ')),
+        }
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+/// Characters of strings, bytes of binary data.
+pub fn length(values: &ArrayRef) -> Result<ArrayRef> {
+    let values = super::plain(values)?;
+    let lengths: Int64Array = match values.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+            strings(&values)?.iter().map(|text| text.map(|text| text.chars().count() as i64)).collect()
+        }
+        _ => {
+            let bytes = cast(&values, &DataType::LargeBinary)?;
+            bytes.as_binary::<i64>().iter().map(|bytes| bytes.map(|bytes| bytes.len() as i64)).collect()
+        }
+    };
+    Ok(Arc::new(lengths))
+}
+
+/// Characters from one on, counted from 1, or from the end if below 0; `count` of them, or all that are left.
+pub fn substring(values: &ArrayRef, start: &ArrayRef, count: Option<&ArrayRef>) -> Result<ArrayRef> {
+    let (strings, start) = (strings(values)?, start.as_primitive::<Int64Type>());
+    let count = count.map(|count| count.as_primitive::<Int64Type>());
+    let mut made = GenericStringBuilder::<i64>::new();
+    for row in 0..strings.len() {
+        if strings.is_null(row) || start.is_null(row) || count.is_some_and(|count| count.is_null(row)) {
+            made.append_null();
+            continue;
+        }
+        let text = strings.value(row);
+        let start = i128::from(start.value(row));
+        let begin = match start {
+            // A place before the first character counts, too.
+            0.. => start - 1,
+            _ => (text.chars().count() as i128 + start).max(0),
+        };
+        let end = match count.map(|count| count.value(row)) {
+            Some(count @ ..0) => {
+                return Err(Error::invalid(format!("substring: expected a length of at least 0, found {count}")));
+            }
+            Some(count) => begin + i128::from(count),
+            None => i128::MAX,
+        };
+        let place = |characters: i128| {
+            let at = usize::try_from(characters.max(0)).unwrap_or(usize::MAX);
+            text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte)
+        };
+        made.append_value(&text[place(begin)..place(end)]);
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+/// Each string with another in every place of a third.
+pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
+    let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
+    let mut made = GenericStringBuilder::<i64>::new();
+    for row in 0..all[0].len() {
+        if all.iter().any(|strings| strings.is_null(row)) {
+            made.append_null();
+            continue;
+        }
+        let [text, from, to] = [&all[0], &all[1], &all[2]].map(|strings| strings.value(row));
+        let places = if from.is_empty() { 0 } else { text.matches(from).count() };
+        fits(text.len().saturating_add(places.saturating_mul(to.len())))?;
+        made.append_value(if places == 0 { text.to_owned() } else { text.replace(from, to) });
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+/// The strings one after the other; a null is none.
+pub fn concat(values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
+    let mut made = GenericStringBuilder::<i64>::new();
+    for row in 0..rows {
+        let parts = all.iter().filter(|strings| strings.is_valid(row)).map(|strings| strings.value(row));
+        fits(parts.clone().map(str::len).sum())?;
+        made.append_value(parts.collect::<String>());
+    }
+    Ok(Arc::new(made.finish()))
+}
+
+fn fits(bytes: usize) -> Result<()> {
+    match bytes {
+        0..=BYTES_MAX => Ok(()),
+        _ => Err(Error::invalid(format!(
+            "a string of {bytes} bytes would be made; {} has at most {BYTES_MAX}",
+            TypeName(&DataType::Utf8)
+        ))),
+    }
+}

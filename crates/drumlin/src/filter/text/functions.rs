@@ -1,0 +1,229 @@
+//! The functions of the language: their names, how many values they take, and those that are written in other words.
+
+use super::names::{clip, quotes};
+use super::syntax::{Expr, Literal};
+use crate::base::{Error, Result, nearest};
+
+/// A part of a date, a time or a timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimePart {
+    Year,
+    Quarter,
+    Month,
+    /// Of the ISO calendar.
+    Week,
+    Day,
+    DayOfYear,
+    /// From 0, a Sunday.
+    DayOfWeek,
+    /// From 1, a Monday.
+    IsoDayOfWeek,
+    Hour,
+    Minute,
+    Second,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    Part(TimePart),
+    DateTrunc,
+    Lower,
+    Upper,
+    Trim,
+    TrimStart,
+    TrimEnd,
+    Length,
+    Substring,
+    Replace,
+    Concat,
+    Abs,
+    Round,
+    Floor,
+    Ceil,
+    Sign,
+    Coalesce,
+    NullIf,
+}
+
+/// The most values that a function takes.
+pub const ARGUMENTS_MAX: usize = 100;
+
+/// Names, with the least and the greatest number of values. The first name of a function is that of its canonical text.
+const FUNCTIONS: [(&str, Function, usize, usize); 35] = [
+    ("year", Function::Part(TimePart::Year), 1, 1),
+    ("quarter", Function::Part(TimePart::Quarter), 1, 1),
+    ("month", Function::Part(TimePart::Month), 1, 1),
+    ("week", Function::Part(TimePart::Week), 1, 1),
+    ("weekofyear", Function::Part(TimePart::Week), 1, 1),
+    ("day", Function::Part(TimePart::Day), 1, 1),
+    ("dayofmonth", Function::Part(TimePart::Day), 1, 1),
+    ("dayofyear", Function::Part(TimePart::DayOfYear), 1, 1),
+    ("dayofweek", Function::Part(TimePart::DayOfWeek), 1, 1),
+    ("weekday", Function::Part(TimePart::DayOfWeek), 1, 1),
+    ("isodow", Function::Part(TimePart::IsoDayOfWeek), 1, 1),
+    ("hour", Function::Part(TimePart::Hour), 1, 1),
+    ("minute", Function::Part(TimePart::Minute), 1, 1),
+    ("second", Function::Part(TimePart::Second), 1, 1),
+    ("date_trunc", Function::DateTrunc, 2, 2),
+    ("lower", Function::Lower, 1, 1),
+    ("lcase", Function::Lower, 1, 1),
+    ("upper", Function::Upper, 1, 1),
+    ("ucase", Function::Upper, 1, 1),
+    ("trim", Function::Trim, 1, 1),
+    ("ltrim", Function::TrimStart, 1, 1),
+    ("rtrim", Function::TrimEnd, 1, 1),
+    ("length", Function::Length, 1, 1),
+    ("len", Function::Length, 1, 1),
+    ("substring", Function::Substring, 2, 3),
+    ("substr", Function::Substring, 2, 3),
+    ("replace", Function::Replace, 3, 3),
+    ("concat", Function::Concat, 1, ARGUMENTS_MAX),
+    ("abs", Function::Abs, 1, 1),
+    ("round", Function::Round, 1, 2),
+    ("floor", Function::Floor, 1, 1),
+    ("ceil", Function::Ceil, 1, 1),
+    ("sign", Function::Sign, 1, 1),
+    ("coalesce", Function::Coalesce, 1, ARGUMENTS_MAX),
+    ("nullif", Function::NullIf, 2, 2),
+];
+
+/// Names that are written in other words, with the number of values.
+const IN_OTHER_WORDS: [(&str, usize); 8] = [
+    ("ceiling", 1),
+    ("ifnull", 2),
+    ("date", 1),
+    ("date_part", 2),
+    ("datetrunc", 2),
+    ("starts_with", 2),
+    ("ends_with", 2),
+    ("contains", 2),
+];
+
+impl Function {
+    /// The name in canonical text.
+    pub fn name(self) -> &'static str {
+        FUNCTIONS.iter().find(|(_, function, ..)| *function == self).map_or("", |(name, ..)| name)
+    }
+}
+
+/// Whether a function has this name, upper or lower case.
+pub fn is_function(name: &str) -> bool {
+    names().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn names() -> impl Iterator<Item = &'static str> {
+    let casts = ["cast", "try_cast", "extract"].into_iter();
+    FUNCTIONS.iter().map(|(name, ..)| *name).chain(IN_OTHER_WORDS.iter().map(|(name, _)| *name)).chain(casts)
+}
+
+/// The message for a function that the language does not have.
+pub fn unknown(name: &str) -> String {
+    let near = nearest(name, names()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    let is_aggregate = ["count", "sum", "avg", "mean", "min", "max", "first", "last"].contains(&name);
+    let aggregate = if is_aggregate { "; aggregates of rows are made with group_by(...).agg(...)" } else { "" };
+    let mut known: Vec<&str> = names().collect();
+    known.sort_unstable();
+    format!("there is no such function in filters{near}{aggregate} (functions: {})", known.join(", "))
+}
+
+/// The call of a function by its name.
+///
+/// # Errors
+/// `InvalidArgument` for a number of values that it does not take, and for what is no part of a time.
+pub fn call(name: &str, mut args: Vec<Expr>) -> Result<Expr> {
+    let name = name.to_ascii_lowercase();
+    let taken = |least: usize, most: usize| {
+        if (least..=most).contains(&args.len()) {
+            return Ok(());
+        }
+        let wanted = match (least, most) {
+            (1, 1) => "1 value".to_owned(),
+            (_, ARGUMENTS_MAX) => format!("{least} to {ARGUMENTS_MAX} values"),
+            _ if least == most => format!("{least} values"),
+            _ => format!("{least} or {most} values"),
+        };
+        Err(Error::invalid(format!("{name}(...) takes {wanted}, not {}", args.len())))
+    };
+    if let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) {
+        taken(*least, *most)?;
+        if *function == Function::DateTrunc {
+            args[0] = Expr::Literal(Literal::Text(unit(&args[0], "date_trunc")?));
+        }
+        return Ok(Expr::Call { function: *function, args });
+    }
+    let Some((_, count)) = IN_OTHER_WORDS.iter().find(|(known, _)| *known == name) else {
+        return Err(Error::invalid(format!("`{name}`: {}", unknown(&name))));
+    };
+    taken(*count, *count)?;
+    match name.as_str() {
+        "ceiling" => call("ceil", args),
+        "ifnull" => call("coalesce", args),
+        "datetrunc" => call("date_trunc", args),
+        "date" => Ok(Expr::Cast {
+            expr: Box::new(args.swap_remove(0)),
+            data_type: arrow::datatypes::DataType::Date32,
+            lenient: false,
+        }),
+        "date_part" => {
+            let part = match unit(&args[0], "date_part")?.as_str() {
+                "dow" => "dayofweek".to_owned(),
+                "doy" => "dayofyear".to_owned(),
+                part => part.to_owned(),
+            };
+            args.remove(0);
+            match FUNCTIONS.iter().find(|(known, ..)| *known == part) {
+                Some((_, function @ Function::Part(_), ..)) => Ok(Expr::Call { function: *function, args }),
+                _ => Err(Error::invalid(format!(
+                    "'{}' is no part of a time; expected {}",
+                    clip(&part),
+                    FUNCTIONS[..14].iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
+                ))),
+            }
+        }
+        found => {
+            let part = args.pop();
+            let Some(Expr::Literal(Literal::Text(text))) = part else {
+                let shown = part.map(|part| part.to_string()).unwrap_or_default();
+                return Err(Error::invalid(format!(
+                    "{found}(...) takes a string as its second value, not `{}`; {}",
+                    clip(&shown),
+                    quotes(&shown)
+                )));
+            };
+            Ok(like(args.swap_remove(0), &text, found != "starts_with", found != "ends_with"))
+        }
+    }
+}
+
+/// The word for a length of time that is the first value of a function.
+fn unit(arg: &Expr, function: &str) -> Result<String> {
+    match arg {
+        Expr::Literal(Literal::Text(text)) => Ok(text.trim().to_ascii_lowercase()),
+        // As in `extract(year from x)`.
+        Expr::Column(path) if path.len() == 1 => Ok(path[0].to_ascii_lowercase()),
+        other => Err(Error::invalid(format!(
+            "{function}(...) takes a word such as 'month' as its first value, not `{}`",
+            clip(&other.to_string())
+        ))),
+    }
+}
+
+/// A pattern that is a text with anything before or after it.
+fn like(expr: Expr, text: &str, before: bool, after: bool) -> Expr {
+    let special = text.contains(['%', '_', '\\']);
+    let mut pattern = String::from(if before { "%" } else { "" });
+    for c in text.chars() {
+        if special && matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern.push_str(if after { "%" } else { "" });
+    Expr::Like {
+        expr: Box::new(expr),
+        negated: false,
+        insensitive: false,
+        pattern: Literal::Text(pattern),
+        escape: special.then_some('\\'),
+    }
+}

@@ -1,0 +1,1 @@
+"""The command ``drumlin sql``: statements over a store, from the command line or a prompt."""

@@ -1,0 +1,191 @@
+"""The command ``drumlin sql STORE ["statements"]``.
+
+Results go to standard output, everything else to standard error. The exit codes are those of the other commands: 0 done;
+1 failed; 2 wrong usage; 130 interrupted. A store is opened for reading until a statement changes something, so queries run
+beside another process that writes.
+"""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import drumlin
+from drumlin import Error, InvalidArgument, Store, _drumlin
+from drumlin._engines.statements import changes
+from drumlin._optional import need
+from drumlin._shell.prompt import Prompt
+
+__all__ = ["main"]
+
+_DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+#: Rows that the table form prints.
+_TABLE_ROWS = 100
+_UNLIMITED = 2**64 - 1
+
+_EXAMPLES = """\
+examples:
+  drumlin sql market.drumlin "select sym, avg(close) from prices.us.aapl group by sym"
+  drumlin sql market.drumlin "update app.users set n = n + 1 where id = 4"
+  drumlin sql market.drumlin < statements.sql
+  drumlin sql market.drumlin                      (a prompt, where it is a terminal)
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command with the arguments after ``drumlin sql``, and returns its exit code."""
+    try:
+        asked = _parser().parse_args(arguments)
+    except SystemExit as ended:
+        return _DONE if ended.code is None else int(ended.code)
+    try:
+        session = Session(asked.store, dict(asked.storage_option), asked.as_of, asked.format)
+        with contextlib.closing(session):
+            if asked.sql is None and sys.stdin.isatty():
+                return Prompt(session).run()
+            text = sys.stdin.read() if asked.sql is None else asked.sql
+            return session.run(text)
+    except KeyboardInterrupt:
+        say("interrupted: what is committed stays")
+        return _INTERRUPTED
+    except InvalidArgument as error:
+        say(error)
+        return _USAGE
+    except (Error, ImportError, OSError) as error:
+        say(error)
+        return _FAILED
+
+
+def say(text: object) -> None:
+    """Says something on standard error, after the program's name."""
+    with contextlib.suppress(OSError):
+        print(f"drumlin: {text}", file=sys.stderr)
+
+
+class Session:
+    """A store, opened as statements need it, and the transaction that has begun."""
+
+    def __init__(self, uri: str, options: dict[str, str], as_of: str | None, form: str) -> None:
+        need("duckdb", "drumlin sql", "duckdb")
+        need("pyarrow", "drumlin sql", "duckdb")
+        self.uri = uri
+        self.form = form
+        self.transaction: Any = None
+        self._options = options or None
+        self._as_of = as_of
+        self._store: Store | None = None
+        self._writes = False
+
+    def close(self) -> None:
+        """Gives up a transaction that was not committed, and closes the store."""
+        if self.transaction is not None:
+            self.transaction.abort()
+            say("the transaction was not committed: nothing of it was kept")
+        if self._store is not None:
+            self._store.close()
+
+    def store(self, *, writes: bool = False) -> Store:
+        """The store as it is now, opened for writing if something is to change."""
+        if self._store is not None and (self._writes or (self.transaction is not None)):
+            return self._store
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        # A table may be created in a store that is not there yet.
+        self._store = drumlin.open(
+            self.uri, mode="create" if writes else "read", storage_options=self._options
+        )
+        self._writes = writes
+        return self._store
+
+    def run(self, text: str) -> int:
+        """Runs statements; prints the answer of the last one, or why it failed. Returns the exit code."""
+        duckdb = need("duckdb", "drumlin sql", "duckdb")
+        try:
+            return self._run(text)
+        except (Error, duckdb.Error, TypeError) as error:
+            say(error)
+            return _USAGE if isinstance(error, InvalidArgument) and self.transaction is None else _FAILED
+
+    def _run(self, text: str) -> int:
+        if not text.strip(" \t\r\n;"):
+            return _DONE
+        place = self.transaction or self.store(writes=changes(text))
+        if self._as_of is None or changes(text):
+            answer = place.sql(text)
+        else:
+            answer = place.sql(text, as_of=self._as_of)
+        return self._print(answer)
+
+    def begin(self) -> None:
+        """Begins a transaction, which takes the statements that follow."""
+        if self.transaction is not None:
+            raise InvalidArgument("a transaction has begun already; end it with commit or rollback")
+        self.transaction = self.store(writes=True).transaction()
+
+    def end(self, *, commit: bool) -> None:
+        """Ends the transaction."""
+        if self.transaction is None:
+            raise InvalidArgument("no transaction has begun")
+        transaction, self.transaction = self.transaction, None
+        if commit:
+            transaction.commit()
+        else:
+            transaction.abort()
+
+    def _print(self, answer: Any) -> int:
+        if answer is None:
+            return _DONE
+        if hasattr(answer, "to_arrow_reader"):
+            answer = answer.to_arrow_reader()
+        if not hasattr(answer, "__arrow_c_stream__"):
+            say(_told(answer))
+            return _DONE
+        most = _TABLE_ROWS if self.form == "table" else _UNLIMITED
+        return _drumlin.print_rows(answer, self.form, most, "add limit, or use --format csv or json for all")
+
+
+def _told(report: Any) -> str:
+    """A report of a change in a few words."""
+    rows = getattr(report, "rows", None)
+    if isinstance(rows, int):
+        return f"{rows:,} {'row' if rows == 1 else 'rows'}"
+    paths = getattr(report, "paths", None)
+    if isinstance(paths, list):
+        return f"dropped {', '.join(paths)}" if paths else "nothing was dropped"
+    return "done"
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, is_given, value = text.partition("=")
+    if not is_given:
+        # An error never shows the value.
+        raise argparse.ArgumentTypeError("expected NAME=VALUE")
+    return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="drumlin sql",
+        description="Run SQL over the tables of a store. Without statements, those of standard input are run; where that is "
+        "a terminal, they are asked for one by one.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("store", metavar="STORE", help="the store: a folder, or s3://bucket/prefix")
+    parser.add_argument("sql", nargs="?", metavar="SQL", help="statements, with semicolons between them")
+    parser.add_argument("--as-of", metavar="WHICH", help="read as of a version number, a snapshot or a time")
+    parser.add_argument(
+        "-f", "--format", choices=("table", "csv", "json"), default="table", help="how rows are printed"
+    )
+    parser.add_argument(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        action="append",
+        type=_option,
+        default=[],
+        help="a setting of the bucket's client",
+    )
+    return parser
