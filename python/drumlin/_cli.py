@@ -1,5 +1,6 @@
 """The ``drumlin`` command."""
 
+import os
 import signal
 import sys
 
@@ -8,6 +9,7 @@ from drumlin import _drumlin
 
 def main() -> int:
     """Runs the command line of this process. Returns its exit code."""
+    _fill_standard_streams()
     if sys.argv[1:2] == ["migrate"]:
         # It needs Python packages, so it is not part of the compiled command line, which only lists it.
         from drumlin.migrate import command
@@ -20,6 +22,16 @@ def main() -> int:
     # As in other commands, Ctrl-C ends it at once, except where a command handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _drumlin.main(["drumlin", *sys.argv[1:]])
+
+
+def _fill_standard_streams() -> None:
+    """Puts the null device in the place of standard streams that are closed, since the next files that are opened, such as
+    those of a store, would take their numbers, and get what is printed."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,10 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),
     };
+    if output::is_closed() {
+        say("standard output is closed, so nothing was done; to throw results away, redirect them: > /dev/null");
+        return Failure::Error(String::new()).code();
+    }
     std::panic::set_hook(Box::new(note_panic));
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut out = Output::new();

@@ -10,6 +10,17 @@ pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "drumlin: {text}");
 }
 
+/// Whether standard output was closed before the program began. Then what takes its place is a device that keeps nothing, opened for
+/// reading, too, which no redirection does.
+pub fn is_closed() -> bool {
+    let Ok(stat) = rustix::fs::fstat(io::stdout()) else { return true };
+    let device = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::CharacterDevice;
+    let null = rustix::fs::stat("/dev/null").is_ok_and(|null| null.st_rdev == stat.st_rdev);
+    let both = rustix::fs::fcntl_getfl(io::stdout())
+        .is_ok_and(|flags| flags & rustix::fs::OFlags::ACCMODE == rustix::fs::OFlags::RDWR);
+    device && null && both
+}
+
 /// Where results go.
 pub struct Output {
     stdout: BufWriter<StdoutLock<'static>>,

@@ -98,7 +98,7 @@ impl Get {
         let keys = RecordBatch::try_new(view.key_schema().clone(), values)?;
         let found = view.get_many(&keys, None, &interrupt::listen())?;
         let rows = found.rows;
-        if rows.num_rows() == 0 {
+        if !found.found.value(0) {
             return Err(Failure::Error(format!("'{}' has no row with the key {}", self.path, self.key.join(", "))));
         }
         rows::print(self.format, &rows.schema(), std::iter::once(Ok(rows)), (u64::MAX, ""), out)

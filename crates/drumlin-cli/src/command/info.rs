@@ -41,8 +41,9 @@ impl Info {
             let (_, value) = rules.defaults.iter().find(|(column, _)| column == name)?;
             ArrayFormatter::try_new(value, &OPTIONS).ok()?.value(0).try_to_string().ok()
         };
-        let is_required = |name: &str, nullable: bool| !nullable || rules.not_null.iter().any(|column| column == name);
         let (sort, key): (&[String], &[String]) = if stat.keyed { (&stat.sort, &stat.sort) } else { (&stat.sort, &[]) };
+        let is_required =
+            |name: &str, nullable: bool| !nullable || rules.not_null.iter().chain(key).any(|column| column == name);
         if self.json {
             let columns = schema.fields().iter().map(|field| {
                 json!({

@@ -9,6 +9,7 @@ mod interrupts;
 mod misuse;
 mod nodes;
 mod pipes;
+mod shown;
 mod stores;
 mod tables;
 mod text;

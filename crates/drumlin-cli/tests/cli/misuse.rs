@@ -8,12 +8,15 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 36] = [
+const COMMANDS: [(&str, &[&str]); 39] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
     ("tree", &["a"]),
     ("cat", &["b"]),
+    ("head", &["b"]),
+    ("info", &["b"]),
+    ("diff", &["b", "0"]),
     ("schema", &["b"]),
     ("stat", &["b"]),
     ("versions", &["b"]),
@@ -90,7 +93,7 @@ fn every_command_is_tried() {
     for command in commands.map(|line| line.split_whitespace().next().unwrap()) {
         // One needs a bucket, one has no arguments, one is the Python package's, and one serves until it is interrupted.
         let known = COMMANDS.iter().any(|(name, _)| name.split(' ').next() == Some(command));
-        assert!(known || ["doctor", "help", "migrate", "ui"].contains(&command), "{command}");
+        assert!(known || ["completions", "doctor", "help", "migrate", "sql", "ui"].contains(&command), "{command}");
     }
 }
 
