@@ -25,8 +25,8 @@ def main() -> int:
 
 
 def _fill_standard_streams() -> None:
-    """Puts the null device in the place of standard streams that are closed, since the next files that are opened, such as
-    those of a store, would take their numbers, and get what is printed."""
+    """Puts the null device in the place of standard streams that are closed, since the next files that are opened, such
+    as those of a store, would take their numbers, and get what is printed."""
     for number in range(3):
         try:
             os.fstat(number)

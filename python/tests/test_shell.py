@@ -38,7 +38,9 @@ def test_a_query_is_printed_in_each_form(place: Path) -> None:
 def test_statements_change_the_store_and_say_how_many_rows(place: Path) -> None:
     ran = run(str(place), "insert into users values (1, 'ada'), (2, 'alan')")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "drumlin: 2 rows\n")
-    ran = run(str(place), text="begin; update users set name = upper(name) where id = 1;\ndelete from prices.AAPL; commit;")
+    ran = run(
+        str(place), text="begin; update users set name = upper(name) where id = 1;\ndelete from prices.AAPL; commit;"
+    )
     assert ran.returncode == 0, ran.stderr
     with drumlin.open(place, mode="read") as store:
         assert store.table("users").get(1)["name"] == "ADA"
@@ -49,7 +51,8 @@ def test_statements_change_the_store_and_say_how_many_rows(place: Path) -> None:
 
 def test_a_store_that_is_not_there_is_made_only_by_a_change(tmp_path: Path) -> None:
     ran = run(str(tmp_path / "new"), "select 1")
-    assert ran.returncode == 1 and not (tmp_path / "new").exists(), ran
+    assert ran.returncode == 1, ran
+    assert not (tmp_path / "new").exists()
     assert run(str(tmp_path / "new"), "create table t (id bigint)").returncode == 0
     with drumlin.open(tmp_path / "new", mode="read") as store:
         assert store.tables() == ["t"]
@@ -65,27 +68,36 @@ def test_what_fails_says_why_and_has_an_exit_code(place: Path) -> None:
     ]:
         ran = run(str(place), text)
         assert (ran.returncode, ran.stdout) == (code, ""), (text, ran)
-        assert ran.stderr.startswith("drumlin: ") and words in ran.stderr, (text, ran.stderr)
+        assert ran.stderr.startswith("drumlin: "), (text, ran.stderr)
+        assert words in ran.stderr, (text, ran.stderr)
     assert run().returncode == 2
     assert "a prompt" in run("--help").stdout
     ran = run(str(place), "select 1", "--storage-option", "secret")
-    assert ran.returncode == 2 and "NAME=VALUE" in ran.stderr
+    assert ran.returncode == 2
+    assert "NAME=VALUE" in ran.stderr
 
 
 def test_control_characters_are_escaped(place: Path) -> None:
     with drumlin.open(place) as store:
         store.write("odd", {"s": ["a\x1b[2Jb", "\u202eevil"]})
     ran = run(str(place), "select s from odd")
-    assert "\x1b" not in ran.stdout and "\u202e" not in ran.stdout and r"\u{1b}" in ran.stdout
+    assert "\x1b" not in ran.stdout
+    assert "\u202e" not in ran.stdout
+    assert r"\u{1b}" in ran.stdout
 
 
 class Terminal:
-    """A prompt in a terminal of 60 columns."""
+    """A prompt in a terminal."""
 
     def __init__(self, place: Path, home: Path) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            environment = os.environ | {"XDG_STATE_HOME": str(home), "TERM": "dumb", "COLUMNS": "60", "PYTHONUNBUFFERED": "1"}
+            environment = os.environ | {
+                "XDG_STATE_HOME": str(home),
+                "TERM": "dumb",
+                "COLUMNS": "60",
+                "PYTHONUNBUFFERED": "1",
+            }
             os.execve(COMMAND, ["drumlin", "sql", str(place)], environment)
 
     def until(self, words: str) -> str:
@@ -135,7 +147,8 @@ def test_the_prompt_runs_what_is_typed(place: Path, tmp_path: Path) -> None:
     assert "prices.AAPL" in terminal.says("select clo\t from prices.A\t;", "drumlin> ")
     assert terminal.end() == 0
     with drumlin.open(place, mode="read") as store:
-        assert store.table("users").get(8) is not None and store.table("users").get(7) is None
+        assert store.table("users").get(8) is not None
+        assert store.table("users").get(7) is None
     assert "from prices.AAPL;" in (tmp_path / "drumlin" / "sql_history").read_text()
 
 

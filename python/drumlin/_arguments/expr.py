@@ -217,8 +217,8 @@ class Expr:
         return self._call("length")
 
     def substring(self, start: Any, length: Any = None) -> "Expr":
-        """The characters from ``start`` on, the first of which is 1, and -1 the last: ``length`` of them, or all that are
-        left.
+        """The characters from ``start`` on, the first of which is 1, and -1 the last: ``length`` of them, or all that
+        are left.
 
         >>> col("sym").substring(1, 2) == "AA"
         Expr(substring(sym, 1, 2) = 'AA')
@@ -310,8 +310,8 @@ class Expr:
         return self._call("second")
 
     def date_trunc(self, unit: str) -> "Expr":
-        """The beginning of the ``year``, ``quarter``, ``month``, ``week``, ``day``, ``hour``, ``minute`` or ``second`` of a
-        date or timestamp, on the clocks of its time zone.
+        """The beginning of the ``year``, ``quarter``, ``month``, ``week``, ``day``, ``hour``, ``minute`` or ``second``
+        of a date or timestamp, on the clocks of its time zone.
 
         >>> col("ts").date_trunc("month") == "2026-01-01"
         Expr(date_trunc('month', ts) = '2026-01-01')

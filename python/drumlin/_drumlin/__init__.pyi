@@ -142,6 +142,7 @@ __all__ = [
     "make_bars",
     "open",
     "parse_statement",
+    "print_rows",
     "salvage",
     "stage_alone",
     "stoppable",

@@ -233,8 +233,7 @@ def _variable(name: str) -> Any:
 
 
 def outside_quotes(text: str) -> str:
-    """A text without its comments and what it has in quotes. Of quotes that are not closed, nothing but the first is left
-    out."""
+    """A text without its comments and what it has in quotes that are closed."""
     return _QUOTED.sub(" ", text)
 
 

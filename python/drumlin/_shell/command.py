@@ -1,8 +1,8 @@
 """The command ``drumlin sql STORE ["statements"]``.
 
-Results go to standard output, everything else to standard error. The exit codes are those of the other commands: 0 done;
-1 failed; 2 wrong usage; 130 interrupted. A store is opened for reading until a statement changes something, so queries run
-beside another process that writes.
+Results go to standard output, everything else to standard error. The exit codes are those of the other commands: 0
+done; 1 failed; 2 wrong usage; 130 interrupted. A store is opened for reading until a statement changes something, so
+queries run beside another process that writes.
 """
 
 import argparse
@@ -93,9 +93,7 @@ class Session:
             self._store.close()
             self._store = None
         # A table may be created in a store that is not there yet.
-        self._store = drumlin.open(
-            self.uri, mode="create" if writes else "read", storage_options=self._options
-        )
+        self._store = drumlin.open(self.uri, mode="create" if writes else "read", storage_options=self._options)
         self._writes = writes
         return self._store
 
@@ -112,10 +110,7 @@ class Session:
         if not text.strip(" \t\r\n;"):
             return _DONE
         place = self.transaction or self.store(writes=changes(text))
-        if self._as_of is None or changes(text):
-            answer = place.sql(text)
-        else:
-            answer = place.sql(text, as_of=self._as_of)
+        answer = place.sql(text) if self._as_of is None or changes(text) else place.sql(text, as_of=self._as_of)
         return self._print(answer)
 
     def begin(self) -> None:
@@ -168,8 +163,8 @@ def _option(text: str) -> tuple[str, str]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="drumlin sql",
-        description="Run SQL over the tables of a store. Without statements, those of standard input are run; where that is "
-        "a terminal, they are asked for one by one.",
+        description="Run SQL over the tables of a store. Without statements, those of standard input are run; where "
+        "that is a terminal, they are asked for one by one.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -1,5 +1,6 @@
 """The prompt of ``drumlin sql``: it asks for statements, keeps those that were given, and completes their words."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -22,11 +23,11 @@ _BREAKS = " \t\n`~!@#$%^&*()-=+[]{}\\|;:'\",<>?"
 
 _WORDS = (
     "add all alter and as asc between begin by case cast check column commit conflict copy count create cross default "
-    "delete desc describe distinct do drop else end except exists explain false from full group having if in inner insert "
-    "intersect into is join key left like limit not null nulls offset on or order outer over partition primary rename "
-    "replace returning right rollback select set show summarize table tables then true truncate union update using values "
-    "when where with"
-).split()
+    "delete desc describe distinct do drop else end except exists explain false from full group having if in inner "
+    "insert intersect into is join key left like limit not null nulls offset on or order outer over partition primary "
+    "rename replace right rollback select set show summarize table tables then true truncate union update using "
+    "values when where with"
+)
 
 _HELP = """\
 Statements end with a semicolon; tables are paths in dots or quotes: prices.us.aapl, 'prices/us/*'.
@@ -126,10 +127,8 @@ class Prompt:
         readline.set_completer_delims(_BREAKS)
         readline.set_history_length(_KEPT)
         readline.parse_and_bind("bind ^I rl_complete" if "libedit" in (readline.__doc__ or "") else "tab: complete")
-        try:
+        with contextlib.suppress(OSError):
             readline.read_history_file(_history())
-        except OSError:
-            pass
         return readline
 
     def _complete(self, typed: str, state: int) -> str | None:
@@ -155,7 +154,9 @@ class Prompt:
             columns += self._columns[path]
         tables = paths if "/" in typed or "'" in line else [path.replace("/", ".") for path in paths]
         found = [name for name in [*dict.fromkeys(columns), *tables] if name.startswith(typed)]
-        return found + [word for word in _WORDS if typed and word.startswith(typed.lower()) and word not in found]
+        return found + [
+            word for word in _WORDS.split() if typed and word.startswith(typed.lower()) and word not in found
+        ]
 
 
 def _history() -> Path:
