@@ -364,7 +364,9 @@ impl Iterator for Exported {
             unlocked(|| self.scan.next().transpose())
         };
         let next = caught(next);
-        next.map_err(|e| ArrowError::ExternalError(e.to_string().replace('\0', "\\0").into())).transpose()
+        // Whose kind it is tells only its text.
+        let told = |e: Error| format!("{:?}: {e}", e.kind()).replace('\0', "\\0");
+        next.map_err(|e| ArrowError::ExternalError(told(e).into())).transpose()
     }
 }
 

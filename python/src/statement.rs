@@ -4,10 +4,11 @@ use drumlin::{Error, Result};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, ColumnDef, ColumnOption, ConflictTarget,
-    CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, ObjectName, ObjectType,
-    OnConflictAction, OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableConstraint, TableFactor,
-    TableObject, TableWithJoins, Update,
+    AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, BinaryOperator, ColumnDef, ColumnOption,
+    ConflictTarget, CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, Merge, MergeAction,
+    MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, MergeUpdateKind, ObjectName,
+    ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableAlias,
+    TableConstraint, TableFactor, TableObject, TableWithJoins, Update,
 };
 use sqlparser::dialect::DuckDbDialect;
 use sqlparser::parser::Parser;
@@ -33,6 +34,7 @@ fn parse(text: &str) -> Result<Value> {
         Statement::Insert(insert) => self::insert(&insert),
         Statement::Update(update) => self::update(&update),
         Statement::Delete(delete) => self::delete(&delete),
+        Statement::Merge(merge) => self::merge(&merge),
         Statement::CreateTable(create) => self::create(&create),
         Statement::AlterTable(alter) => {
             let changes = alter.operations.iter().map(self::alter).collect::<Result<Vec<_>>>()?;
@@ -55,11 +57,10 @@ fn parse(text: &str) -> Result<Value> {
 }
 
 fn unsupported(what: &str) -> Error {
-    let call = match what.split(' ').next().unwrap_or_default() {
-        "MERGE" => "table.merge(data, on=[...]).when_matched(update=True).when_not_matched(insert=True).execute()",
-        _ => "the call of the store that does it; help(drumlin.Store) lists them",
-    };
-    Error::invalid(format!("{what} ... is not part of the SQL that changes a store; use {call}"))
+    Error::invalid(format!(
+        "{what} ... is not part of the SQL that changes a store; use the call of the store that does it; \
+         help(drumlin.Store) lists them"
+    ))
 }
 
 fn first_words(text: &str) -> String {
@@ -146,6 +147,82 @@ fn delete(delete: &Delete) -> Result<Value> {
         return Err(unsupported("DELETE USING, RETURNING or LIMIT"));
     }
     Ok(json!({ "do": "delete", "table": table(of)?, "where": delete.selection.as_ref().map(Expr::to_string) }))
+}
+
+/// A merge: its source as text behind `from`, what must be equal, and what is done in each case.
+fn merge(merge: &Merge) -> Result<Value> {
+    let TableFactor::Table { name, alias, .. } = &merge.table else {
+        return Err(Error::invalid(format!("'{}' is not one table, which is what can be changed", merge.table)));
+    };
+    if merge.output.is_some() {
+        return Err(unsupported("MERGE RETURNING"));
+    }
+    // Without an alias, a table is called by the last part of its name.
+    let called = |alias: &Option<TableAlias>, name: Option<&ObjectName>| match alias {
+        Some(alias) => Ok(Some(alias.name.value.clone())),
+        None => name.map(column).transpose(),
+    };
+    let source = match &merge.source {
+        TableFactor::Table { name, alias, .. } => called(alias, Some(name))?,
+        TableFactor::Derived { alias, .. } => called(alias, None)?,
+        other => return Err(Error::invalid(format!("'{other}' is no source of rows; expected a table or a query"))),
+    };
+    let mut equal = Vec::new();
+    equalities(&merge.on, &mut equal)?;
+    let clauses = merge.clauses.iter().map(merge_clause).collect::<Result<Vec<_>>>()?;
+    Ok(json!({
+        "do": "merge", "table": path(name)?, "called": called(alias, Some(name))?, "source": merge.source.to_string(),
+        "source_called": source, "on": equal, "clauses": clauses,
+    }))
+}
+
+/// The pairs of columns that a condition asks to be equal.
+fn equalities(on: &Expr, found: &mut Vec<[String; 2]>) -> Result<()> {
+    match on {
+        Expr::Nested(inner) => equalities(inner, found),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            equalities(left, found)?;
+            equalities(right, found)
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            found.push([left.to_string(), right.to_string()]);
+            Ok(())
+        }
+        other => Err(Error::invalid(format!(
+            "MERGE joins by columns that are equal, as in ON t.id = s.id; '{other}' belongs into WHEN ... AND"
+        ))),
+    }
+}
+
+fn merge_clause(clause: &MergeClause) -> Result<Value> {
+    let when = match clause.clause_kind {
+        MergeClauseKind::Matched => "matched",
+        MergeClauseKind::NotMatched | MergeClauseKind::NotMatchedByTarget => "not_matched",
+        MergeClauseKind::NotMatchedBySource => "by_source",
+    };
+    let condition = clause.predicate.as_ref().map(Expr::to_string);
+    let done = match &clause.action {
+        MergeAction::Delete { .. } => json!({ "do": "delete" }),
+        MergeAction::Update(MergeUpdateExpr { kind, update_predicate: None, delete_predicate: None, .. }) => match kind {
+            MergeUpdateKind::Set(assignments) => json!({ "do": "update", "set": sets(assignments)? }),
+            _ => json!({ "do": "update", "set": null }),
+        },
+        MergeAction::Insert(MergeInsertExpr { columns, kind, insert_predicate: None, .. }) => {
+            let columns = columns.iter().map(column).collect::<Result<Vec<_>>>()?;
+            match kind {
+                MergeInsertKind::Values(rows) => match &rows.rows[..] {
+                    [row] => {
+                        let values: Vec<String> = row.iter().map(ToString::to_string).collect();
+                        json!({ "do": "insert", "columns": columns, "values": values })
+                    }
+                    _ => return Err(Error::invalid("MERGE inserts one row of VALUES for each row of the source")),
+                },
+                _ => json!({ "do": "insert", "columns": columns, "values": null }),
+            }
+        }
+        other => return Err(unsupported(&format!("MERGE ... {}", first_words(&other.to_string())))),
+    };
+    Ok(json!({ "when": when, "condition": condition, "action": done }))
 }
 
 fn create(create: &CreateTable) -> Result<Value> {

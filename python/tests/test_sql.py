@@ -98,8 +98,23 @@ def test_what_is_there_is_shown(store: drumlin.Store) -> None:
         ("attach 'x.db'", drumlin.InvalidArgument, "ATTACH would be lost"),
         (
             "merge into users using x on users.id = x.id when matched then delete",
+            drumlin.NotFound,
+            "no table at 'users'",
+        ),
+        (
+            "merge into prices.us.AAPL a using prices.us.AAPL b on a.n > b.n when matched then delete",
             drumlin.InvalidArgument,
-            r"table.merge\(",
+            "joins by columns that are equal",
+        ),
+        (
+            "merge into prices.us.AAPL a using prices.us.AAPL b on a.n = b.n when matched then update set n = close",
+            drumlin.InvalidArgument,
+            "a column of both tables",
+        ),
+        (
+            "merge into prices.us.AAPL a using prices.us.AAPL b on a.n = b.n when not matched then delete",
+            drumlin.InvalidArgument,
+            "DELETE is not allowed",
         ),
         ("insert into nope values (1)", drumlin.NotFound, "no table at 'nope'"),
         ("insert into prices.us.AAPL values (1)", drumlin.InvalidArgument, "2 columns, but 1 values"),
@@ -222,7 +237,22 @@ def _where(rng: random.Random) -> str:
     def term() -> str:
         column = rng.choice(list(COLUMNS))
         literal = _literal(rng, COLUMNS[column])
-        match rng.randrange(4):
+        match rng.randrange(5):
+            case 4:
+                return rng.choice(
+                    [
+                        f"length(t) > {rng.randrange(4)}",
+                        f"year(day) + month(day) > {2026 + rng.randrange(9)}",
+                        f"coalesce(i, {rng.randrange(9)}) < {rng.randrange(20)}",
+                        "upper(trim(t)) = 'A'",
+                        f"abs(i) <= {rng.randrange(40)}",
+                        f"round(d) >= {rng.randrange(-20, 20)}",
+                        "starts_with(t, 'x')",
+                        f"cast(d as int) % 2 = {rng.randrange(2)} and d * 8 % 4 <> 0",
+                        "nullif(t, '') is null",
+                        "day::timestamp < timestamp '2026-05-11 12:00:00'",
+                    ]
+                )
             case 0:
                 return f"{column} is {rng.choice(['', 'not '])}null"
             case 1 if literal != "null":
@@ -245,7 +275,23 @@ def _statement(rng: random.Random, name: str) -> str:
         return ", ".join(values)
 
     other = rng.choice(["t0", "t1", "t2"])
-    match rng.randrange(9):
+    match rng.randrange(11):
+        case 9 | 10:
+            also = rng.choice(
+                ["", f" and s.i > {rng.randrange(-40, 40)}", f" and x.i is null or s.d < {rng.randrange(9)}"]
+            )
+            then = rng.choice(
+                [
+                    "update set i = s.i, t = coalesce(s.t, x.t)",
+                    "update set d = x.d + s.d, t = concat(x.t, '-', s.id)",
+                    "delete",
+                ]
+            )
+            insert = rng.choice(["", " when not matched then insert (id, i, t) values (s.id, s.i + 1, lower(s.t))"])
+            rest = rng.choice(["", " when not matched by source and x.id > 50 then update set d = x.id / 2"])
+            source = rng.choice([other, f"(select id + 3 as id, i, t, d from {other} where {_where(rng)})"])
+            matched = f"when matched{also} then {then}{insert}{rest}"
+            return f"merge into {name} as x using {source} as s on x.id = s.id {matched}"
         case 0 | 1:
             return f"insert into {name} values {some(rng.randrange(1, 4))}"
         case 2:
@@ -258,7 +304,13 @@ def _statement(rng: random.Random, name: str) -> str:
             return f"insert or replace into {name} values {some(1)}"
         case 6 | 7:
             column = rng.choice(list(COLUMNS))
-            value = "i + 1" if column == "i" and rng.random() < 0.5 else _literal(rng, COLUMNS[column])
+            computed = {
+                "i": ["i + 1", "coalesce(i, 0) + length(t)", "abs(i)", "year(day) - 2000"],
+                "t": ["upper(t)", "concat(t, id)", "coalesce(t, 'none')", "substring(t, 2, 3)"],
+                "d": ["round(d, 1)", "floor(d) + i", "cast(i as double) / 2", "nullif(d, 0)"],
+                "day": ["coalesce(day, date '2026-01-01')", "cast(date_trunc('month', day) as date)"],
+            }[column]
+            value = rng.choice(computed) if rng.random() < 0.5 else _literal(rng, COLUMNS[column])
             return f"update {name} set {column} = {value} where {_where(rng)}"
     return f"delete from {name} where {_where(rng)}"
 

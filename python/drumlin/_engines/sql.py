@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf, as_of_argument
+from drumlin._engines.relation import Relation
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._optional import loaded, need
 
-__all__ = ["Place", "connect", "outside_quotes", "prepare", "quoted", "query", "relation"]
+__all__ = ["Place", "connect", "outside_quotes", "prepare", "quoted", "query", "relation", "types_of"]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -64,8 +65,9 @@ def query(place: Place, text: str, as_of: AsOf | None, params: Any) -> Any:
     connection = connect()
     if _SHOW.match(text):
         paths = place._tables.tables("**")
-        return connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths})
-    return relation(connection, prepare(connection, place, text, as_of), params)
+        return Relation(connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths}))
+    made = relation(connection, prepare(connection, place, text, as_of), params)
+    return None if made is None else Relation(made)
 
 
 class Bound(NamedTuple):
@@ -85,6 +87,12 @@ def relation(connection: Any, bound: Bound, params: Any = None) -> Any:
             if name in str(error):
                 raise reason from None
         raise
+
+
+def types_of(connection: Any, place: Any, table: str) -> dict[str, str]:
+    """What DuckDB calls the types of a table's columns."""
+    made = relation(connection, prepare(connection, place, f"select * from {quoted(table)}", None))
+    return dict(zip(made.columns, map(str, made.types), strict=True))
 
 
 def quoted(name: str) -> str:

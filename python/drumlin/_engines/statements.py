@@ -2,14 +2,14 @@
 the operation of the store that Python has. A statement is one commit, and so are all from ``begin`` to ``commit``."""
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
 from drumlin._arguments.parameters import with_params
-from drumlin._engines.sql import connect, prepare, query, quoted, relation
+from drumlin._engines.merges import merged, of_sides
+from drumlin._engines.sql import connect, prepare, query, quoted, relation, types_of
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
@@ -150,7 +150,7 @@ def _again(run: Callable[[], Any]) -> Any:
 def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
     """The rows of a query in the types that columns of a table have, as an Arrow reader."""
     connection = connect()
-    types = _types(connection, place, table)
+    types = types_of(connection, place, table)
     for name in columns:
         if name not in types:
             raise InvalidArgument(f"{table!r} has no column {name!r}; the columns are {list(types)}")
@@ -160,12 +160,6 @@ def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
         raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
     casts = ", ".join(f"cast(#{at} as {types[name]}) as {quoted(name)}" for at, name in enumerate(columns, 1))
     return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
-
-
-def _types(connection: Any, place: Any, table: str) -> dict[str, str]:
-    """What DuckDB calls the types of a table's columns."""
-    made = relation(connection, prepare(connection, place, f"select * from {quoted(table)}", None))
-    return dict(zip(made.columns, map(str, made.types), strict=True))
 
 
 #: The metadata of versions that an INSERT of rows by key makes.
@@ -195,27 +189,12 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     if conflict["do"] == "update":
 
         def sides(text: str | None) -> str | None:
-            return None if text is None else _sides(text, names)
+            return None if text is None else of_sides(text, {"excluded": "source"}, lambda _: "target", {*names})
 
         merge.when_matched(
             update={name: sides(value) for name, value in conflict["set"]}, condition=sides(conflict["where"])
         )
     return merge.when_not_matched(insert=True).execute()
-
-
-def _sides(text: str, names: list[str]) -> str:
-    """An expression of ON CONFLICT in the words of a merge: ``excluded.x`` is of the source, ``x`` of the table."""
-    known = {name.casefold() for name in names}
-
-    def side(match: "re.Match[str]") -> str:
-        if match["word"] is None:
-            return match[0]
-        word = match["word"]
-        if word.casefold().startswith("excluded."):
-            return f"source.{word[len('excluded.') :]}"
-        return f"target.{word}" if word.casefold() in known else word
-
-    return re.sub(r"'(?:[^']|'')*'|(?P<word>[A-Za-z_][\w.]*)", side, text)
 
 
 def _update(place: Any, told: dict[str, Any]) -> Any:
@@ -302,7 +281,7 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
         case {"do": "nullable", "column": name}:
             return table.drop_constraints(not_null=name)
         case {"do": "default", "column": name, "value": value}:
-            kind = _types(connect(), place, table.path).get(name, "varchar")
+            kind = types_of(connect(), place, table.path).get(name, "varchar")
             return table.add_constraints(defaults={name: _value(value, kind)})
         case {"do": "no_default", "column": name}:
             return table.drop_constraints(defaults=name)
@@ -337,6 +316,7 @@ def _literal(text: str) -> str:
 
 _DO: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "insert": _insert,
+    "merge": merged,
     "update": _update,
     "delete": _delete,
     "truncate": _truncate,
