@@ -15,6 +15,8 @@ from urllib.parse import quote
 
 import pytest
 
+import drumlin
+
 #: Left behind for people to look at.
 SCREENSHOTS = Path(__file__).resolve().parent / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -68,7 +70,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: (self.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requested(request.url))
         self.page.goto(address)
-        self.page.wait_for_selector("[role=treeitem]")
+        self.page.wait_for_selector("#tree[data-loaded]", state="attached")
 
     def requested(self, url: str) -> None:
         if not url.startswith(self.origin):
@@ -140,3 +142,58 @@ class Visit:
         self.context.close()
         wrong = [wrong for wrong in self.wrong if self.expected is None or self.expected not in wrong]
         assert wrong == []
+
+    def overflows(self) -> list[str]:
+        """What is wrong with a narrow page: that it is wider than its window, and words that are broken."""
+        return list(self.page.evaluate(OVERFLOWS))
+
+
+@contextlib.contextmanager
+def visited(browser: Any, store: drumlin.Store, **context: Any) -> Iterator[Visit]:
+    """A visit to the page of a store, which has no fault when it ends."""
+    with store.ui(open_browser=False) as page:
+        visit = Visit(browser, page.address, **context)
+        yield visit
+        visit.close()
+
+
+#: A word is broken if its letters are on more than one line.
+OVERFLOWS = """() => {
+    const wrong = [];
+    const { scrollWidth, clientWidth } = document.scrollingElement;
+    if (scrollWidth > clientWidth) wrong.push(`the page is ${scrollWidth} px wide`);
+    for (const part of document.querySelectorAll("header, .bar, .head, .tabs, .map")) {
+        const right = part.getBoundingClientRect().right;
+        if (part.checkVisibility() && right > clientWidth + 1) wrong.push(`.${part.className} ends at ${right} px`);
+    }
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        const text = texts.currentNode;
+        if (!text.parentElement.checkVisibility()) continue;
+        for (const word of text.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+            const range = document.createRange();
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
+            if (new Set(boxes.map((box) => Math.round(box.top))).size > 1) wrong.push(`${word[0]} in ${text.data}`);
+        }
+    }
+    return wrong;
+}"""
+
+
+def first_row(visit: Visit) -> int:
+    """The first row of the grid."""
+    rows = "[...document.querySelectorAll('main [aria-rowindex]')].map(row => row.getAttribute('aria-rowindex') - 2)"
+    return int(visit.page.evaluate(f"Math.min(...{rows}.filter(row => row >= 0))"))
+
+
+#: The time from a word in the filter to its list, in milliseconds.
+LISTED = """async (word) => {
+    const [input, tree] = [document.querySelector("#filter"), document.querySelector("#tree")];
+    const begun = performance.now();
+    input.value = word;
+    input.dispatchEvent(new Event("input"));
+    while (tree.dataset.loaded !== word) await new Promise((resume) => setTimeout(resume, 1));
+    return performance.now() - begun;
+}"""

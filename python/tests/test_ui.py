@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from browser import Visit, chromium, until
+from browser import LISTED, Visit, chromium, first_row, until, visited
 from servers.places import KINDS, place
 
 import drumlin
@@ -440,17 +440,59 @@ def test_millions_of_rows_and_many_tables_are_scrolled_over(browser: Any, store:
         visit.close()
 
 
-def first_row(visit: Visit) -> int:
-    rows = "[...document.querySelectorAll('main [aria-rowindex]')].map(row => row.getAttribute('aria-rowindex') - 2)"
-    return int(visit.page.evaluate(f"Math.min(...{rows}.filter(row => row >= 0))"))
+def test_many_tables_are_folded_and_the_open_one_is_in_view(browser: Any, store: drumlin.Store) -> None:
+    store.write_many({f"t/{n // 100:02}/{n:04}": {"x": [n]} for n in range(1000)})
+    store.write("a", {"x": [1]})
+    with visited(browser, store) as visit:
+        nodes = visit.page.locator("[role=treeitem]")
+        assert [node.get_attribute("data-path") for node in nodes.all()] == ["a", "t"]
+        assert visit.page.locator("aside .headings").inner_text().split() == ["Name", "Rows", "Size"]
+        assert "1,000 tables" in visit.node("t").inner_text()
+        visit.table("t/07/0750")
+        visit.node("t/07/0750").wait_for()
+        frame, row = visit.page.locator("#tree").bounding_box(), visit.node("t/07/0750").bounding_box()
+        assert frame["y"] <= row["y"] <= frame["y"] + frame["height"] - row["height"]
+        assert visit.node("t/07/0750").get_attribute("aria-selected") == "true"
+        assert nodes.evaluate_all("all => all.some(node => node.dataset.path.startsWith('t/06/'))") is False
+        # What is folded again stays so, whatever is committed.
+        visit.page.evaluate("document.querySelector('#tree').scrollTop = 0")
+        visit.node("t").locator(".fold").click()
+        visit.node("t/07").wait_for(state="detached")
+        store.write("b", {"x": [1]})
+        visit.node("b").wait_for()
+        assert visit.node("t/07").count() == 0
 
 
-#: The time from a word in the filter to its list, in milliseconds.
-LISTED = """async (word) => {
-    const [input, tree] = [document.querySelector("#filter"), document.querySelector("#tree")];
-    const begun = performance.now();
-    input.value = word;
-    input.dispatchEvent(new Event("input"));
-    while (tree.dataset.loaded !== word) await new Promise((resume) => setTimeout(resume, 1));
-    return performance.now() - begun;
-}"""
+def test_the_facts_are_those_of_the_version_that_is_shown(browser: Any, store: drumlin.Store) -> None:
+    store.write("t", {"x": list(range(2000))})
+    store.append("t", {"x": [1]})
+    store.table("t").add_columns({"y": "int64"})
+    with visited(browser, store) as visit:
+        facts = visit.page.locator(".head .facts")
+        for as_of, told in (("0", "2,000 rows 1 column"), ("1", "2,001 rows 1 column"), ("", "2,001 rows 2 columns")):
+            visit.table("t", as_of=as_of)
+            until(lambda told=told: told in re.sub(r"\s+", " ", facts.inner_text()), told)
+            assert f"{2 if as_of != '0' else 1} row group" in re.sub(r"\s+", " ", facts.inner_text())
+
+
+def test_a_dropped_table_is_said_to_be_gone(browser: Any, store: drumlin.Store) -> None:
+    store.write("kept", {"x": [1234, 2]})
+    for path in ("gone", "later"):
+        store.write(path, {"y": [7]})
+    store.drop("gone")
+    with visited(browser, store) as visit:
+        for tab in ("rows", "schema", "versions", "chart", "changes", "layout"):
+            visit.table("kept", tab)
+            visit.page.locator(f"#panel-{tab}").filter(has_text=re.compile(r"\w")).wait_for()
+            visit.go("tables", "gone", tab, "")
+            visit.page.get_by_text("There is no table at gone.").wait_for()
+            assert visit.page.get_by_text(re.compile("It was dropped .* the trash")).is_visible()
+            assert re.search("1,?234|2 rows|version|int64", visit.page.locator("main").inner_text()) is None
+        # One that goes while it is looked at, and comes back.
+        visit.table("later", "schema")
+        visit.page.locator("#panel-schema").filter(has_text="int64").wait_for()
+        store.drop("later")
+        visit.page.get_by_text("There is no table at later.").wait_for()
+        store.undrop("later")
+        visit.page.locator("#panel-schema").filter(has_text="int64").wait_for()
+        visit.refused(404)

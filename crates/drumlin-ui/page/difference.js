@@ -20,6 +20,15 @@ export class DifferencePanel {
     this.element = el("div", { class: "panel" }, bar, this.error, frame);
   }
 
+  /** Another table comes: nothing of the one before stays. */
+  begin() {
+    this.latest.next();
+    this.told.textContent = "";
+    this.error.hidden = true;
+    for (const part of [this.since, this.until]) part.replaceChildren();
+    this.grid.clear();
+  }
+
   /** @param {string} path @param {string} since @param {string} until */
   async show(path, since, until) {
     this.path = path;

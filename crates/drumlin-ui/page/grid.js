@@ -37,6 +37,13 @@ export class Grid {
     frame.addEventListener("focus", () => this.focus(this.at.row, this.at.column));
   }
 
+  /** Shows nothing, until another source comes. */
+  clear() {
+    this.at = { row: 0, column: 0 };
+    this.scroller.position = 0;
+    this.show({ total: 0, columns: [], row: () => null, want: () => {} });
+  }
+
   /** Shows another source. @param {Source} source */
   show(source) {
     const wider = source.columns.length !== this.source.columns.length;

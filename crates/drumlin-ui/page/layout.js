@@ -52,6 +52,16 @@ export class LayoutView {
     this.colour("needed");
   }
 
+  /** Another table comes: nothing of the one before stays. */
+  begin() {
+    this.latest.next();
+    this.path = this.told.textContent = "";
+    this.pair = null;
+    this.error.hidden = this.which.hidden = true;
+    this.side.replaceChildren();
+    this.cells.show([], 0);
+  }
+
   /** @param {string} path */
   async show(path) {
     if (path !== this.path) {

@@ -39,7 +39,8 @@ class Page {
     this.tree = new Tree((node) => {
       if (node.table) open(node.path);
       else location.hash = address("nodes", node.path);
-    });
+    }, store.nodes);
+    this.tables = 0;
     this.figures(store);
     byId("uri").textContent = shown(store.uri);
     byId("uri").title = shown(store.uri);
@@ -62,9 +63,13 @@ class Page {
   heard(fresh) {
     if (fresh.length === 0) return;
     const [view, path, tab, asOf] = place();
-    const shows = view === "tables" && path !== "" && !asOf && ["rows", "versions"].includes(tab);
-    // An older version stays as it is.
-    this.changed ||= shows && fresh.some((commit) => commit.count > commit.events.length || commit.events.some((event) => event.path === path));
+    if (view === "tables" && path !== "") {
+      // An older version stays as it is, unless the table goes or comes back.
+      const follows = !asOf && ["rows", "versions"].includes(tab) || !this.table.lost.hidden;
+      const moves = ["drop", "undrop", "move", "move away"];
+      this.changed ||= fresh.some((commit) => commit.count > commit.events.length
+        || commit.events.some((event) => event.path === path && (follows || moves.includes(event.action))));
+    }
     this.renew();
   }
 
@@ -101,7 +106,7 @@ class Page {
     }
     const main = byId("view");
     const put = (/** @type {HTMLElement} */ element) => { if (main.firstElementChild !== element) main.replaceChildren(element); };
-    this.tree.choose(path);
+    this.tree.reveal(path);
     if (known === "map") { put(this.layout.element); this.layout.show(""); }
     else if (known === "log") { put(this.log.element); this.log.show(); }
     else if (known === "activity") { put(this.activity.element); this.activity.show(); }

@@ -50,9 +50,7 @@ export class RowsPanel {
     this.sort = null;
     this.told.textContent = this.ordered.textContent = "";
     this.error.hidden = true;
-    this.grid.at = { row: 0, column: 0 };
-    this.grid.scroller.position = 0;
-    this.grid.show({ total: 0, columns: [], row: () => null, want: () => {} });
+    this.grid.clear();
   }
 
   /** Shows a version of a table. @param {Info} info @param {string} asOf */

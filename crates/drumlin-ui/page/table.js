@@ -1,8 +1,8 @@
 // A table: what it is, its rows, versions, chart, differences, and where it lies.
 
 import { el, plainTable, shown } from "./element.js";
-import { bytes, count, counted } from "./figures.js";
-import { get, isAborted, Latest, reason } from "./server.js";
+import { bytes, count, counted, time } from "./figures.js";
+import { get, isAborted, Latest, reason, Refusal } from "./server.js";
 import { ChartPanel } from "./chart.js";
 import { DifferencePanel } from "./difference.js";
 import { LayoutView } from "./layout.js";
@@ -27,6 +27,8 @@ export class TableView {
     this.facts = el("div", { class: "facts" });
     this.tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "About this table" });
     this.error = el("div", { class: "error", role: "alert", hidden: true });
+    /** Said instead of everything else if there is no such table. */
+    this.lost = el("div", { class: "empty", role: "status", hidden: true });
     this.rows = new RowsPanel();
     this.chart = new ChartPanel();
     this.difference = new DifferencePanel();
@@ -49,7 +51,7 @@ export class TableView {
     }
     this.tabs.addEventListener("keydown", (event) => this.pressed(event));
     this.element = el("section", { class: "panel", "aria-label": "Table" },
-      el("div", { class: "head" }, this.title, this.facts, this.tabs), this.error, ...Object.values(this.panels));
+      el("div", { class: "head" }, this.title, this.facts, this.tabs), this.lost, this.error, ...Object.values(this.panels));
   }
 
   /** @param {KeyboardEvent} event */
@@ -66,9 +68,8 @@ export class TableView {
   /** @param {string} path @param {string} tab @param {string} asOf */
   async show(path, tab, asOf) {
     if (path !== this.path) {
-      this.pair = ["", ""];
-      this.rows.begin();
-      this.chart.begin();
+      this.begin();
+      this.find(true);
     }
     [this.path, this.asOf] = [path, asOf];
     this.tab = TABS.some(([id]) => id === tab) ? tab : "rows";
@@ -78,11 +79,13 @@ export class TableView {
       const button = this.tabs.querySelector(`#tab-${id}`);
       button?.setAttribute("aria-selected", String(here));
       button?.setAttribute("tabindex", here ? "0" : "-1");
-      this.panels[id].hidden = !here;
+      this.panels[id].hidden = !here || !this.lost.hidden;
     }
+    const signal = this.latest.next();
     try {
-      const info = await get("/api/table", { path, as_of: asOf }, this.latest.next());
+      const info = await get("/api/table", { path, as_of: asOf }, signal);
       this.error.hidden = true;
+      this.find(true);
       this.describe(info);
       if (this.tab === "rows") this.rows.show(info, asOf);
       else if (this.tab === "schema") this.columns(info);
@@ -92,8 +95,43 @@ export class TableView {
       else await this.layout.show(path);
     } catch (error) {
       if (isAborted(error)) return;
+      // There is no such table, or none of its versions is the one that is asked for (any more).
+      if (error instanceof Refusal && [404, 410].includes(error.status)) {
+        this.begin();
+        if (await this.missing(path, signal)) return;
+      }
       this.error.textContent = reason(error);
       this.error.hidden = false;
+    }
+  }
+
+  /** Another table comes, or none: nothing of the one before stays. */
+  begin() {
+    this.pair = ["", ""];
+    this.facts.replaceChildren();
+    this.schema.replaceChildren();
+    this.error.hidden = true;
+    for (const panel of [this.rows, this.versions, this.chart, this.difference, this.layout]) panel.begin();
+  }
+
+  /** Shows the panels, or what is said instead of them. @param {boolean} found */
+  find(found) {
+    this.lost.hidden = found;
+    this.tabs.hidden = !found;
+    for (const [id] of TABS) this.panels[id].hidden = !found || id !== this.tab;
+  }
+
+  /** Whether there is no table at a path any more, which is then said. @param {string} path @param {AbortSignal} signal */
+  async missing(path, signal) {
+    try {
+      const { exists, dropped } = await get("/api/whereabouts", { path }, signal);
+      if (exists) return false;
+      const fate = dropped === null ? "" : ` It was dropped at ${time(dropped)} UTC and is in the trash, which the view Activity lists.`;
+      this.lost.textContent = `There is no table at ${shown(path)}.${fate}`;
+      this.find(false);
+      return true;
+    } catch (error) {
+      return isAborted(error);
     }
   }
 

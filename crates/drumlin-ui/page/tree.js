@@ -1,7 +1,7 @@
 // The tree: a list of nodes in path order, of which parts are asked for as they come into view.
 
 import { el, shown, byId } from "./element.js";
-import { bytes, compact, count } from "./figures.js";
+import { bytes, compact, count, counted } from "./figures.js";
 import { Scroller } from "./scroller.js";
 import { get, isAborted, Latest, reason } from "./server.js";
 
@@ -11,17 +11,24 @@ import { get, isAborted, Latest, reason } from "./server.js";
  */
 
 const PART = 200;
+/** A tree of more nodes opens folded. */
+const FOLDED_FROM = 100;
 const PARTS_KEPT = 40;
 
 export class Tree {
-  /** @param {(node: Node) => void} open Called with the node that was chosen. */
-  constructor(open) {
+  /** @param {(node: Node) => void} open Called with the node that was chosen. @param {number} nodes How many nodes the tree has. */
+  constructor(open, nodes) {
     this.open = open;
     this.frame = byId("tree");
     this.input = /** @type {HTMLInputElement} */ (byId("filter"));
     this.filter = "";
+    this.nothing = byId("nothing");
+    /** Whether all nodes are folded but the exceptions, or none but those. */
+    this.foldsAll = nodes > FOLDED_FROM;
     /** @type {Set<string>} */
-    this.folded = new Set();
+    this.except = new Set();
+    /** The node that the next answer brings into view. */
+    this.wanted = "";
     /** @type {Map<number, Node[]>} */
     this.parts = new Map();
     /** @type {Set<number>} */
@@ -54,13 +61,16 @@ export class Tree {
     this.asked.clear();
     const first = Math.floor(this.scroller.position / PART) * PART;
     try {
-      const answer = await this.ask(first);
+      const answer = await this.ask(first, this.wanted);
+      this.wanted = "";
       this.seq = answer.seq;
       this.parts.clear();
       this.parts.set(first / PART, answer.nodes);
-      this.active = Math.min(this.active, Math.max(0, answer.total - 1));
-      byId("matches").textContent = this.filter ? `${count(answer.matches)} found` : `${count(answer.total)}`;
+      this.active = answer.at ?? Math.min(this.active, Math.max(0, answer.total - 1));
+      byId("matches").textContent = this.filter ? `${count(answer.matches)} found` : counted(answer.matches, "node");
+      this.nothing.textContent = answer.total > 0 ? "" : this.filter ? "Nothing in the tree matches." : "There are no tables yet.";
       this.scroller.reset(answer.total);
+      if (answer.at !== null) this.scroller.show(answer.at);
       this.frame.tabIndex = answer.total > 0 ? -1 : 0;
       this.frame.dataset.loaded = this.filter;
     } catch (error) {
@@ -68,10 +78,21 @@ export class Tree {
     }
   }
 
-  /** @param {number} offset */
-  ask(offset) {
-    const query = { filter: this.filter, folded: this.filter ? [] : [...this.folded], offset, limit: PART };
-    return get("/api/tree", query, this.latest.signal);
+  /** @param {number} offset @param {string} [at] A node of which the answer tells where it is. */
+  ask(offset, at) {
+    const except = [...this.except];
+    const folding = this.filter ? {} : this.foldsAll ? { fold: "all", unfolded: except } : { folded: except };
+    return get("/api/tree", { filter: this.filter, ...folding, offset, limit: PART, at }, this.latest.signal);
+  }
+
+  /** @param {string} path */
+  isFolded(path) {
+    return this.filter === "" && this.foldsAll !== this.except.has(path);
+  }
+
+  /** @param {string} path */
+  turn(path) {
+    if (!this.except.delete(path)) this.except.add(path);
   }
 
   /** @param {number} index @returns {Node | undefined} */
@@ -118,18 +139,18 @@ export class Tree {
     row.title = shown(node.path);
     row.style.paddingLeft = `${6 + Math.min(node.depth, 20) * 14}px`;
     const folds = node.children > 0 && !this.filter;
-    if (node.children > 0) row.setAttribute("aria-expanded", String(!this.folded.has(node.path) || this.filter !== ""));
+    if (node.children > 0) row.setAttribute("aria-expanded", String(!this.isFolded(node.path)));
     row.append(el("span", {
       class: "fold", "aria-hidden": "true",
       onclick: (/** @type {Event} */ event) => { if (folds) { event.stopPropagation(); this.fold(node); } },
-    }, node.children === 0 ? "" : this.folded.has(node.path) && !this.filter ? "▶" : "▼"));
+    }, node.children === 0 ? "" : this.isFolded(node.path) ? "▶" : "▼"));
     const name = shown(node.path.slice(node.path.lastIndexOf("/") + 1));
     row.append(el("span", { class: `name ${node.table ? "table" : node.payload ? "payload" : "folder"}` }, ...this.marked(name)));
     if (node.table) {
       row.append(el("span", { class: "figure", title: "rows" }, node.rows === undefined ? "?" : compact(node.rows)));
       row.append(el("span", { class: "figure", title: "bytes" }, node.bytes === undefined ? "" : bytes(node.bytes)));
-    } else if (node.children > 0) {
-      row.append(el("span", { class: "figure", title: "tables below" }, compact(node.tables)));
+    } else if (node.children > 0 && node.tables > 0) {
+      row.append(el("span", { class: "figure", title: "tables below" }, `${compact(node.tables)} ${node.tables === 1 ? "table" : "tables"}`));
     } else if (node.payload) {
       row.append(el("span", { class: "figure" }, "payload"));
     }
@@ -159,9 +180,22 @@ export class Tree {
     for (const row of this.scroller.rows.values()) row.setAttribute("aria-selected", String(row.dataset.path === path));
   }
 
+  /** Marks the node that is shown, unfolds those above it and brings it into view. What is marked already stays as it is, so that
+   * what somebody folds stays folded. @param {string} path */
+  async reveal(path) {
+    if (path === this.chosen) return;
+    this.choose(path);
+    if (path === "") return;
+    for (let end = path.indexOf("/"); end >= 0; end = path.indexOf("/", end + 1)) {
+      if (this.foldsAll !== this.except.has(path.slice(0, end))) this.turn(path.slice(0, end));
+    }
+    this.wanted = path;
+    await this.load();
+  }
+
   /** @param {Node} node */
   fold(node) {
-    if (!this.folded.delete(node.path)) this.folded.add(node.path);
+    this.turn(node.path);
     this.load().then(() => this.refocus());
   }
 
@@ -198,11 +232,11 @@ export class Tree {
       Enter: () => this.act(this.active),
       " ": () => this.act(this.active),
       ArrowRight: () => {
-        if (node && this.folded.has(node.path) && !this.filter) this.fold(node);
+        if (node && node.children > 0 && this.isFolded(node.path)) this.fold(node);
         else if (node && node.children > 0) this.focus(this.active + 1);
       },
       ArrowLeft: () => {
-        if (node && node.children > 0 && !this.folded.has(node.path) && !this.filter) return this.fold(node);
+        if (node && node.children > 0 && !this.isFolded(node.path) && !this.filter) return this.fold(node);
         let above = this.active - 1;
         while (above > 0 && (this.node(above)?.depth ?? 0) >= (node?.depth ?? 0)) above -= 1;
         this.focus(above);

@@ -24,6 +24,14 @@ export class VersionsPanel {
     this.versions = [];
   }
 
+  /** Another table comes: nothing of the one before stays. */
+  begin() {
+    this.latest.next();
+    this.versions = [];
+    this.more.hidden = this.error.hidden = true;
+    for (const part of [this.list, this.held]) part.replaceChildren();
+  }
+
   /** @param {string} path @param {string} asOf */
   show(path, asOf) {
     this.path = path;

@@ -1,6 +1,6 @@
 //! The nodes of the tree as a list in path order.
 //!
-//! The names of all nodes are kept as long as no commit comes; so is the list that the last filter and the last folded nodes gave.
+//! The names of all nodes are kept as long as no commit comes; so is the list that the last filter and folding gave.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,11 +27,18 @@ pub struct Node {
     pub tables: u32,
 }
 
+/// Which nodes hide what is below them: those at the paths, or all but those.
+#[derive(Default, PartialEq, Eq)]
+pub struct Folding {
+    pub all: bool,
+    pub except: Vec<String>,
+}
+
 /// The nodes that are shown: places among the names.
 pub struct Listing {
     pub names: Arc<Names>,
     filter: String,
-    folded: Vec<String>,
+    folding: Folding,
     pub shown: Vec<u32>,
     pub matches: usize,
 }
@@ -78,10 +85,10 @@ impl Listings {
     }
 
     /// The nodes that match `filter`, with those above them; without one those that no folded node hides.
-    pub fn of(&self, store: &Store, filter: &str, folded: Vec<String>) -> Result<Arc<Listing>> {
+    pub fn of(&self, store: &Store, filter: &str, folding: Folding) -> Result<Arc<Listing>> {
         let names = self.names(store)?;
         let same = |listing: &&Arc<Listing>| {
-            Arc::ptr_eq(&listing.names, &names) && listing.filter == filter && listing.folded == folded
+            Arc::ptr_eq(&listing.names, &names) && listing.filter == filter && listing.folding == folding
         };
         if let Some(listing) = self.listing.lock().as_ref().filter(same) {
             return Ok(listing.clone());
@@ -89,13 +96,13 @@ impl Listings {
         let mut shown = Vec::new();
         let mut matches = 0;
         if filter.is_empty() {
-            let hiding: HashSet<&str> = folded.iter().map(String::as_str).collect();
+            let except: HashSet<&str> = folding.except.iter().map(String::as_str).collect();
             let mut hidden_below = None;
             for (at, node) in (0..).zip(&names.nodes) {
                 if hidden_below.is_some_and(|depth| node.depth > depth) {
                     continue;
                 }
-                hidden_below = hiding.contains(node.path.as_str()).then_some(node.depth);
+                hidden_below = (except.contains(node.path.as_str()) != folding.all).then_some(node.depth);
                 shown.push(at);
             }
             matches = names.nodes.len();
@@ -112,8 +119,15 @@ impl Listings {
                 }
             }
         }
-        let listing = Arc::new(Listing { names, filter: filter.to_owned(), folded, shown, matches });
+        let listing = Arc::new(Listing { names, filter: filter.to_owned(), folding, shown, matches });
         *self.listing.lock() = Some(listing.clone());
         Ok(listing)
+    }
+}
+
+impl Listing {
+    /// Where a path is in the list, if it is shown.
+    pub fn place(&self, path: &str) -> Option<usize> {
+        self.shown.iter().position(|at| self.names.nodes[*at as usize].path == path)
     }
 }

@@ -42,6 +42,7 @@ pub fn answer(context: &Context, call: &Call, cancel: &Cancel) -> Result<Option<
         ("/api/tree", None) => tree::tree(context, query)?,
         ("/api/node", None) => tree::node(context, query)?,
         ("/api/table", None) => table::table(context, query)?,
+        ("/api/whereabouts", None) => table::whereabouts(context, query)?,
         ("/api/versions", None) => table::versions(context, query)?,
         ("/api/rows", None) => rows::rows(context, query, cancel)?,
         ("/api/count", None) => rows::count(context, query, cancel)?,

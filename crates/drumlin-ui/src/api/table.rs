@@ -1,6 +1,8 @@
 //! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
 
-use drumlin::{Activity, Result, Retention, Tables, TypeName, VersionInfo};
+use drumlin::{
+    Activity, AsOf, DatasetOptions, Path, Pattern, Result, Retention, ScanOptions, Tables, TypeName, VersionInfo,
+};
 use serde_json::{Value, json};
 
 use super::asked::as_of;
@@ -28,7 +30,8 @@ pub fn store(context: &Context) -> Result<Reply> {
     })))
 }
 
-fn retention(retention: Retention) -> String {
+/// What a retention keeps, in words.
+pub fn retention(retention: Retention) -> String {
     match retention {
         Retention::KeepAll => "all versions".into(),
         Retention::KeepLast(1) => "the last version".into(),
@@ -37,11 +40,20 @@ fn retention(retention: Retention) -> String {
     }
 }
 
-/// What is known of a table.
+/// What is known of a table, as of the version that is asked for.
 pub fn table(context: &Context, query: &Query) -> Result<Reply> {
     let (path, as_of) = (query.need("path")?, as_of(query, "as_of")?);
     let table = context.store.table(path);
-    let (stat, schema, constraints) = (table.stat()?, table.schema(&as_of)?, table.constraints(&as_of)?);
+    let (mut stat, schema, constraints) = (table.stat()?, table.schema(&as_of)?, table.constraints(&as_of)?);
+    if !matches!(as_of, AsOf::Newest) {
+        let options = DatasetOptions { as_of: AsOf::clone(&as_of), path_columns: Vec::new() };
+        let dataset = context.store.scan(Pattern::of_path(&Path::new(path)?), &options)?;
+        let plan = dataset.plan(&ScanOptions::default())?.total;
+        (stat.row_groups, stat.bytes, stat.rows) =
+            (plan.row_groups, plan.bytes, dataset.count_rows(&ScanOptions::default())?);
+        (stat.memory_keys, stat.memory_bytes) = (0, 0);
+        stat.sort.retain(|column| schema.field_with_name(column).is_ok());
+    }
     let columns = schema.fields().iter().map(|field| {
         json!({
             "name": field.name(), "type": TypeName(field.data_type()).to_string(), "kind": kind(field.data_type()),
@@ -59,6 +71,13 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
         "retention": retention(context.store.retention(path)?), "columns": columns.collect::<Vec<_>>(),
         "checks": constraints.checks, "not_null": constraints.not_null, "defaults": defaults,
     })))
+}
+
+/// Whether there is a table at a path, and when the last one that was dropped there went to the trash.
+pub fn whereabouts(context: &Context, query: &Query) -> Result<Reply> {
+    let path = query.need("path")?;
+    let dropped = context.store.trash()?.iter().filter(|item| item.path == path).map(|item| item.time).max();
+    Ok(Reply::json(&json!({ "exists": context.store.table(path).exists()?, "dropped": dropped.map(time) })))
 }
 
 /// The versions of a table, the newest first, and the snapshots that hold it.

@@ -5,7 +5,7 @@ use drumlin::{Content, Payload, Result, Tables};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::listing::Node;
+use super::listing::{Folding, Node};
 use crate::query::Query;
 use crate::reply::Reply;
 
@@ -16,16 +16,18 @@ const PAYLOAD_BYTES_MAX: usize = 120;
 
 /// A part of the tree.
 pub fn tree(context: &Context, query: &Query) -> Result<Reply> {
-    let folded = query.all("folded").map(str::to_owned).collect();
+    // A store with many tables opens folded, and then the paths that are not folded are the fewer ones.
+    let all = query.get("fold") == Some("all");
+    let except = query.all(if all { "unfolded" } else { "folded" }).map(str::to_owned).collect();
     let filter = query.get("filter").unwrap_or_default();
-    let listing = context.listings.of(&context.store, filter, folded)?;
+    let listing = context.listings.of(&context.store, filter, Folding { all, except })?;
     let offset = query.number("offset", 0, u64::MAX)?;
     let limit = query.number("limit", 200, PART_MAX)? as usize;
     let part = listing.shown.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit);
     let nodes = part.map(|at| describe(context, &listing.names.nodes[*at as usize])).collect::<Vec<_>>();
     Ok(Reply::json(&json!({
         "seq": listing.names.seq, "total": listing.shown.len(), "matches": listing.matches, "offset": offset,
-        "nodes": nodes,
+        "nodes": nodes, "at": query.text("at").and_then(|path| listing.place(path)),
     })))
 }
 
