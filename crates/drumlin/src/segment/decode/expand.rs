@@ -11,8 +11,14 @@ use drumlin_codec::Ptype;
 use crate::base::{Error, Result};
 use crate::segment::forms::words::Words;
 
-/// Expands every row of a dictionary of `values`, `Utf8` or else `Binary`, with keys of 8 or 16 bits.
-pub(in crate::segment) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) -> Result<ArrayRef> {
+/// Expands every row of a dictionary of `values`, `Utf8` or else `Binary`, with keys of 8 or 16 bits. `claim` is asked for the bytes
+/// of all strings before they are made.
+pub(in crate::segment) fn expand(
+    keys: &Words,
+    values: &ArrayRef,
+    utf8: bool,
+    claim: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<ArrayRef> {
     let (offsets, bytes) = if utf8 {
         (values.as_string::<i32>().offsets(), values.as_string::<i32>().value_data())
     } else {
@@ -20,9 +26,9 @@ pub(in crate::segment) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) ->
     };
     let of_one_byte = offsets.windows(2).all(|pair| pair[1] - pair[0] == 1);
     let (offsets, bytes) = match keys.ptype {
-        Ptype::U8 if of_one_byte => repeat_bytes(keys.typed::<u8>(), offsets, bytes),
-        Ptype::U8 => repeat(keys.typed::<u8>(), offsets, bytes),
-        _ => repeat(keys.typed::<u16>(), offsets, bytes),
+        Ptype::U8 if of_one_byte => repeat_bytes(keys.typed::<u8>(), offsets, bytes, claim),
+        Ptype::U8 => repeat(keys.typed::<u8>(), offsets, bytes, claim),
+        _ => repeat(keys.typed::<u16>(), offsets, bytes, claim),
     }?;
     // The bytes are a sequence of whole values, each of them checked. They need not be checked again one by one, but
     // Arrow has no safe way to skip that.
@@ -31,7 +37,12 @@ pub(in crate::segment) fn expand(keys: &Words, values: &ArrayRef, utf8: bool) ->
 }
 
 /// Offsets and bytes of the values at `keys`.
-fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuffer<i32>, Buffer)> {
+fn repeat<K: Copy + Into<usize>>(
+    keys: &[K],
+    offsets: &[i32],
+    bytes: &[u8],
+    claim: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<(OffsetBuffer<i32>, Buffer)> {
     let value = |key: usize| &bytes[offsets[key] as usize..offsets[key + 1] as usize];
     let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default();
     let count = offsets.len() - 1;
@@ -50,6 +61,7 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
     if i32::try_from(end).is_err() {
         return Err(Error::corrupt(format!("the strings take {end} bytes in total; expected less than 2 GiB")));
     }
+    claim(end as usize)?;
     let keys = keys.iter().map(|key| (*key).into());
     let bytes = match longest {
         0..=8 => repeat_padded::<8>(keys, count, &ends, value),
@@ -64,7 +76,13 @@ fn repeat<K: Copy + Into<usize>>(keys: &[K], offsets: &[i32], bytes: &[u8]) -> R
 }
 
 /// Values of one byte each, as flags and codes often are: the offsets are 0, 1, 2 …, and the bytes are looked up.
-fn repeat_bytes(keys: &[u8], offsets: &[i32], bytes: &[u8]) -> Result<(OffsetBuffer<i32>, Buffer)> {
+fn repeat_bytes(
+    keys: &[u8],
+    offsets: &[i32],
+    bytes: &[u8],
+    claim: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<(OffsetBuffer<i32>, Buffer)> {
+    claim(keys.len())?;
     let table = &bytes[offsets[0] as usize..offsets[offsets.len() - 1] as usize];
     let greatest = keys.iter().fold(0, |greatest, key| *key.max(&greatest));
     if usize::from(greatest) >= table.len() && !keys.is_empty() {

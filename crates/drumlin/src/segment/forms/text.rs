@@ -311,7 +311,7 @@ pub(in crate::segment) fn read(
             }
             let keys = Words::read(input, rows, ptype)?;
             let values = read_column(input, count, &plain, Form::Exact)?;
-            let array = expand(&keys, &values, utf8)?;
+            let array = expand(&keys, &values, utf8, &mut |bytes| input.claim(bytes, 1))?;
             Ok(if array.data_type() == data_type { array } else { cast(&array, data_type)? })
         }
         tag => Err(Error::corrupt(format!("strings cannot have the encoding {tag:?}"))),

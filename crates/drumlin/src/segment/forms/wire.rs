@@ -97,7 +97,7 @@ const DECODED_MAX: u64 = 512 << 20;
 /// Beyond that, it may take at most this many times its bytes in storage.
 const EXPANSION_MAX: u64 = 1024;
 
-/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings.
+/// Bytes that a segment of `bytes` bytes may take decoded, not counting the bytes of strings that are in it one by one.
 pub(in crate::segment) fn decoded_max(bytes: usize) -> u64 {
     DECODED_MAX.max((bytes as u64).saturating_mul(EXPANSION_MAX))
 }

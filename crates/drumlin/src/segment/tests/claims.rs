@@ -69,6 +69,36 @@ fn few_bytes_do_not_ask_for_much_memory() {
     }
 }
 
+/// One string of a dictionary, many times: what is made of few bytes is its strings, not only where they begin.
+#[test]
+fn few_strings_are_not_repeated_without_a_limit() {
+    let of = |rows: usize, length: usize| {
+        let mut out = Writer::default();
+        out.u8(FormTag::Dictionary as u8);
+        out.varint(1);
+        crate::segment::forms::words::Words::new::<u8>(drumlin_codec::Ptype::U8, vec![0; rows], None).write(&mut out);
+        out.raw(&encode(&(Arc::new(StringArray::from(vec!["x".repeat(length)])) as ArrayRef)).unwrap().bytes);
+        out.finish()
+    };
+    for (rows, length) in [(20 << 20, 30), (42 << 20, 9)] {
+        let bytes = of(rows, length);
+        assert!(bytes.len() < 2000, "{}", bytes.len());
+        let error = decode(aligned(&bytes), rows, &DataType::Utf8, Form::Exact).unwrap_err();
+        assert!(error.message().contains("more than a segment of"), "{error}");
+        // As the strings of a dictionary, too.
+        let mut out = Writer::default();
+        out.u8(FormTag::Dictionary as u8);
+        out.varint(rows as u64);
+        out.raw(&[FormTag::Null as u8]);
+        out.raw(&bytes);
+        let data_type = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        refused(out.finish(), 1, &data_type);
+    }
+    // What a row group holds is read.
+    let array = decode(aligned(&of(122_880, 30)), 122_880, &DataType::Utf8, Form::Exact).unwrap();
+    assert_eq!(array.as_string::<i32>().value(122_879).len(), 30);
+}
+
 #[test]
 fn an_arrow_stream_is_not_believed_what_it_says_of_lengths() {
     use arrow::ipc::CompressionType;
