@@ -496,3 +496,67 @@ def test_a_dropped_table_is_said_to_be_gone(browser: Any, store: drumlin.Store) 
         store.undrop("later")
         visit.page.locator("#panel-schema").filter(has_text="int64").wait_for()
         visit.refused(404)
+
+
+def test_updates_are_shown_in_one_row(browser: Any, store: drumlin.Store) -> None:
+    rows = {"id": [1, 2, 3], "price": [10.5, 20.0, None], "name": ["a", "b", "c"]}
+    store.table("k").create(pa.table(rows).schema, key=["id"])
+    store.table("k").write(rows)
+    store.table("k").update({"price": "30.25"}, where="id >= 2")
+    store.table("k").delete("id = 1")
+    with visited(browser, store) as visit:
+        visit.go("tables", "k", "versions", "")
+        visit.page.get_by_role("button", name="Changes of version 2").click()
+        visit.page.get_by_text("2 rows: 0 inserted, 0 deleted, 2 updated").wait_for()
+        assert [visit.text(0, column) for column in range(4)] == ["update", "2", "20 → 30.25", "b"]
+        assert visit.text(1, 2) == "null → 30.25"
+        changed = visit.page.locator("[role=grid]:visible .cell.changed")
+        assert [cell.inner_text() for cell in changed.all()] == ["20 → 30.25", "null → 30.25"]
+        visit.page.get_by_label("To version").select_option("3")
+        visit.page.get_by_text("3 rows: 0 inserted, 1 deleted, 2 updated").wait_for()
+
+
+def test_what_is_empty_is_said_in_words(browser: Any, store: drumlin.Store) -> None:
+    with visited(browser, store) as visit:
+        assert visit.page.locator("aside").get_by_text("There are no tables yet.").is_visible()
+        assert visit.page.locator("main").get_by_text("This store has no tables yet.").is_visible()
+        visit.go("log")
+        visit.page.get_by_text("There are no commits yet").wait_for()
+        visit.go("map")
+        visit.page.get_by_text("There are no row groups.").wait_for()
+        store.write("t", {"x": [1, 2]})
+        store.table("t").delete("x > 0")
+        store.append("t", {"x": [3]})
+        visit.node("t").wait_for()
+        visit.table("t", as_of="1")
+        visit.page.get_by_text("Version 1 has no rows.").wait_for()
+        visit.table("t")
+        visit.shows(0, 0, "3")
+        assert visit.page.get_by_text("no rows").count() == 0
+        visit.page.get_by_label("Filter of rows").fill("x > 5")
+        visit.page.keyboard.press("Enter")
+        visit.page.get_by_text("No row passes the filter.").wait_for()
+        visit.table("t", "changes")
+        visit.page.get_by_label("From version").select_option("2")
+        visit.page.get_by_text("The two versions have the same rows.").wait_for()
+        visit.page.fill("#filter", "nothing like it")
+        visit.page.locator("aside").get_by_text("Nothing in the tree matches.").wait_for()
+        visit.go("log")
+        visit.page.get_by_label("Filter of commits").fill("nothing like it")
+        visit.page.get_by_text("No commit matches the filter.").wait_for()
+
+
+def test_a_sort_by_a_column_that_is_gone_is_given_up(browser: Any, store: drumlin.Store) -> None:
+    store.write("t", {"x": [1, 2, 3], "y": [1, 3, 2]})
+    store.table("t").add_columns({"z": "int64"})
+    with visited(browser, store) as visit:
+        for column in ("z", "y"):
+            visit.table("t")
+            visit.text(0, 0)
+            visit.page.get_by_role("columnheader", name=column).get_by_role("button").click()
+            visit.page.get_by_text(f"sorted here by {column}").wait_for()
+            # An older version lacks the one, the newest soon the other.
+            visit.table("t", as_of="0") if column == "z" else store.table("t").drop_columns("y")
+            visit.page.get_by_text("in the order of insertion").wait_for()
+            visit.shows(2, 0, "3")
+            assert visit.page.locator("[role=alert]:visible").count() == 0

@@ -1,4 +1,4 @@
-// The rows in which two versions differ.
+// The rows in which two versions differ. A row that was updated is one row, with the old and the new value where they differ.
 
 import { el } from "./element.js";
 import { counted } from "./figures.js";
@@ -6,6 +6,21 @@ import { Grid } from "./grid.js";
 import { get, isAborted, Latest, reason, rows } from "./server.js";
 
 const CHANGE = "_change";
+const UPDATE = "update";
+
+/** The differences, in order: of an update the row before and the row after it, which come one after the other.
+ * @param {import("./server.js").Rows} found @param {number} change
+ * @returns {{ kind: string, row: number, before: number | null }[]} */
+function paired(found, change) {
+  const differences = [];
+  for (let row = 0; row < found.length; row += 1) {
+    const kind = String(found.at(row, change));
+    if (kind !== "update_before") differences.push({ kind, row, before: null });
+    else if (row + 1 < found.length) differences.push({ kind: UPDATE, row: ++row, before: row - 1 });
+    // The last row of an answer that was cut between the two is left out.
+  }
+  return differences;
+}
 
 export class DifferencePanel {
   constructor() {
@@ -17,7 +32,7 @@ export class DifferencePanel {
     const frame = el("div", {});
     this.grid = new Grid(frame, "Rows that differ");
     const bar = el("div", { class: "bar" }, el("label", {}, "From", this.since), el("label", {}, "to", this.until), this.told);
-    this.element = el("div", { class: "panel" }, bar, this.error, frame);
+    this.element = el("div", { class: "panel" }, bar, this.error, frame, this.grid.nothing);
   }
 
   /** Another table comes: nothing of the one before stays. */
@@ -51,17 +66,19 @@ export class DifferencePanel {
       const found = await rows("/api/diff", query, signal);
       const change = found.columns.findIndex((column) => column.name === CHANGE);
       const columns = [change, ...found.columns.map((_, at) => at).filter((at) => at !== change)];
-      const kind = (/** @type {number} */ row) => String(found.at(row, change));
-      const of = (/** @type {string[]} */ ...kinds) => {
-        let n = 0;
-        for (let row = 0; row < found.length; row += 1) n += kinds.includes(kind(row)) ? 1 : 0;
-        return n;
-      };
-      const parts = [`${of("insert")} inserted`, `${of("delete")} deleted`, `${of("update_after")} updated`];
-      this.told.textContent = found.more ? `the first ${counted(found.length, "row")} that differ` : `${counted(found.length, "row")}: ${parts.join(", ")}`;
+      const differences = paired(found, change);
+      const of = (/** @type {string} */ kind) => differences.filter((difference) => difference.kind === kind).length;
+      const parts = [`${of("insert")} inserted`, `${of("delete")} deleted`, `${of(UPDATE)} updated`];
+      const total = differences.length;
+      this.told.textContent = found.more ? `the first ${counted(total, "row")} that differ` : `${counted(total, "row")}: ${parts.join(", ")}`;
+      const values = (/** @type {number} */ row, /** @type {string} */ kind) => columns.map((at) => (at === change ? kind : found.at(row, at)));
       this.grid.show({
-        total: found.length, columns: columns.map((at) => found.columns[at]), want: () => {},
-        row: (index) => columns.map((at) => found.at(index, at)), class: kind,
+        total, columns: columns.map((at) => found.columns[at]), want: () => {}, class: (index) => differences[index].kind,
+        nothing: "The two versions have the same rows.", row: (index) => values(differences[index].row, differences[index].kind),
+        before: (index) => {
+          const { before, kind } = differences[index];
+          return before === null ? null : values(before, kind);
+        },
       });
     } catch (error) {
       if (isAborted(error)) return;

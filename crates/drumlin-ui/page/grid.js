@@ -6,14 +6,18 @@ import { Scroller } from "./scroller.js";
 /** @typedef {import("./server.js").Column} Column */
 /** @typedef {string | number | boolean | null} Value */
 /**
- * Where rows come from.
+ * Where rows come from. Of a row that has changed `before` has the old values, which are shown beside the new ones; `nothing` is said
+ * if there are no rows.
  * @typedef {{
  *   total: number, columns: Column[], row: (index: number) => Value[] | null, want: (first: number, count: number) => void,
- *   class?: (index: number) => string, sort?: { column: string, descending: boolean } | null,
+ *   class?: (index: number) => string, before?: (index: number) => Value[] | null, nothing?: string, sort?: { column: string, descending: boolean } | null,
  *   sortBy?: (column: string) => void, open?: (row: number, column: number) => void }} Source
  */
 
 const HEADER = 40;
+
+/** A value as its cell shows it. @param {Value} value */
+const text = (value) => (value === null ? "null" : shown(String(value)));
 
 export class Grid {
   /** @param {HTMLElement} frame @param {string} label */
@@ -31,6 +35,8 @@ export class Grid {
     frame.setAttribute("aria-readonly", "true");
     this.header = el("div", { class: "row header", role: "row", "aria-rowindex": 1 });
     frame.append(this.header);
+    /** To be put below the frame. */
+    this.nothing = el("p", { class: "empty", role: "status" });
     this.scroller = new Scroller(frame, 24, (index) => this.make(index), (first, n) => this.source.want(first, n), HEADER);
     frame.addEventListener("keydown", (event) => this.pressed(event));
     frame.addEventListener("dblclick", (event) => this.opened(event));
@@ -48,6 +54,8 @@ export class Grid {
   show(source) {
     const wider = source.columns.length !== this.source.columns.length;
     this.source = source;
+    this.nothing.textContent = source.total === 0 ? source.nothing ?? "" : "";
+    this.frame.classList.toggle("short", this.nothing.textContent !== "");
     this.at.row = Math.min(this.at.row, Math.max(0, source.total - 1));
     if (wider) this.at.column = 0;
     this.frame.setAttribute("aria-rowcount", String(source.total + 1));
@@ -74,8 +82,10 @@ export class Grid {
   /** Finds widths by the headings and some rows; those of rows that come later only grow. @param {number} first @param {number} n */
   measure(first, n) {
     for (let index = first; index < Math.min(first + n, this.source.total); index += 1) {
+      const before = this.source.before?.(index);
       this.source.row(index)?.forEach((value, at) => {
-        this.longest[at] = Math.max(this.longest[at], String(value ?? "null").length);
+        const old = before && !Object.is(before[at], value) ? `${text(before[at])} → ` : "";
+        this.longest[at] = Math.max(this.longest[at], old.length + text(value).length);
       });
     }
     const widths = this.source.columns.map((column, at) => {
@@ -105,16 +115,19 @@ export class Grid {
   /** @param {number} index */
   make(index) {
     const values = this.source.row(index);
+    const before = this.source.before?.(index);
     const row = el("div", { class: `row ${this.source.class?.(index) ?? ""}`, role: "row", "aria-rowindex": index + 2 });
     row.append(el("div", { class: "cell at", role: "rowheader", "aria-colindex": 1 }, index));
     this.source.columns.forEach((column, at) => {
       const value = values ? values[at] : undefined;
       const number = column.kind === "number" ? " number" : "";
       const here = index === this.at.row && at === this.at.column;
+      const changed = before && !Object.is(before[at], value);
+      const parts = value === undefined ? ["…"] : changed ? [el("del", {}, text(before[at])), " → ", el("ins", {}, text(value))] : [text(value)];
       row.append(el("div", {
-        class: `cell${number}${value === null ? " null" : ""}`, role: "gridcell", "aria-colindex": at + 2, tabindex: here ? 0 : -1,
+        class: `cell${number}${changed ? " changed" : value === null ? " null" : ""}`, role: "gridcell", "aria-colindex": at + 2, tabindex: here ? 0 : -1,
         onfocus: () => this.activate(index, at),
-      }, value === undefined ? "…" : value === null ? "null" : shown(String(value))));
+      }, ...parts));
     });
     return row;
   }

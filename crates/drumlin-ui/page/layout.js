@@ -102,9 +102,10 @@ export class LayoutView {
     this.cells.show(unpack(layout.blocks), layout.time);
     const cells = this.cells.cells;
     const left = layout.complete ? "" : ` (the first of ${counted(layout.row_groups, "row group")}; choose a table to see the others)`;
-    this.told.textContent = `${counted(cells.length, "cell")} in ${counted(layout.blocks.length, "block")}${left}`;
+    const empty = layout.blocks.length === 0;
+    this.told.textContent = empty ? "There are no row groups." : `${counted(cells.length, "cell")} in ${counted(layout.blocks.length, "block")}${left}`;
     this.element.dataset.seq = layout.seq;
-    this.cell.replaceChildren(el("p", { class: "quiet" }, "Point at a cell, or go through them by arrow keys."));
+    this.cell.replaceChildren(el("p", { class: "quiet" }, empty ? "none" : "Point at a cell, or go through them by arrow keys."));
     this.side.replaceChildren(...this.compared(), el("h2", {}, "Row group"), this.cell, el("h2", {}, "Why space is held"), this.held(layout),
       el("h2", {}, "What a checkpoint would do"), this.plan(layout));
   }

@@ -41,6 +41,8 @@ class Page {
       else location.hash = address("nodes", node.path);
     }, store.nodes);
     this.tables = 0;
+    /** Whether no table is chosen. */
+    this.welcomes = false;
     this.figures(store);
     byId("uri").textContent = shown(store.uri);
     byId("uri").title = shown(store.uri);
@@ -92,6 +94,9 @@ class Page {
   /** @param {any} store */
   figures(store) {
     if (!store) return;
+    const first = this.tables === 0 && store.tables > 0;
+    this.tables = store.tables;
+    if (first && this.welcomes) this.show();
     const figures = [["tables", compact(store.tables)], ["versions", compact(store.versions)], ["size", bytes(store.bytes)], ["commit", count(store.seq)]];
     byId("figures").replaceChildren(...figures.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
   }
@@ -114,9 +119,14 @@ class Page {
     else if (known === "nodes") put(this.node(path));
     else if (path !== "") { put(this.table.element); this.table.show(path, tab, asOf); }
     else put(this.welcome());
+    this.welcomes = known === "tables" && path === "";
   }
 
   welcome() {
+    if (this.tables === 0) {
+      const how = "Tables are shown here as soon as they are written, such as by store.write(\"prices/AAPL\", frame).";
+      return el("section", { class: "body" }, el("p", {}, "This store has no tables yet."), el("p", { class: "quiet" }, how));
+    }
     const lines = [
       "Choose a table in the tree. Its rows, versions and differences are read from the store as you look at them.",
       "Keys: arrows move in the tree, the rows and the map; Enter opens a table or a whole value.",

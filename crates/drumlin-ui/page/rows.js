@@ -37,7 +37,7 @@ export class RowsPanel {
       class: "bar",
       onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); this.filter(this.input.value.trim()); },
     }, el("span", { class: "grow" }, this.input), el("button", { type: "submit" }, "Filter"), this.told, this.ordered);
-    this.element = el("div", { class: "panel" }, form, this.error, frame);
+    this.element = el("div", { class: "panel" }, form, this.error, frame, this.grid.nothing);
     this.dialog = el("dialog", { "aria-label": "Value" });
     this.element.append(this.dialog);
   }
@@ -57,6 +57,8 @@ export class RowsPanel {
   show(info, asOf) {
     this.info = info;
     this.asOf = asOf;
+    // Another version may lack the column that another one was sorted by.
+    if (!info.columns.some((column) => column.name === this.sort?.column)) this.sort = null;
     this.load();
   }
 
@@ -103,11 +105,18 @@ export class RowsPanel {
       this.ordered.textContent = left > 0 ? `${order}; the first ${COLUMNS_MAX} of ${count(info.columns.length)} columns` : order;
       this.grid.show({
         total, columns: first.columns, row: (index) => this.row(index), want: (at, n) => this.want(at, n),
-        sort: this.sort, sortBy: (column) => this.sortBy(column), open: (row, column) => this.open(row, column),
+        nothing: this.nothing(), sort: this.sort, sortBy: (column) => this.sortBy(column), open: (row, column) => this.open(row, column),
       });
     } catch (error) {
       if (!isAborted(error)) this.fail(error);
     }
+  }
+
+  /** What is said if there are no rows. */
+  nothing() {
+    if (this.where !== "") return "No row passes the filter.";
+    if (this.asOf === "") return "This table has no rows.";
+    return /^\d+$/.test(this.asOf) ? `Version ${this.asOf} has no rows.` : `The table has no rows as of ${shown(this.asOf)}.`;
   }
 
   /** @param {unknown} error */
