@@ -560,3 +560,33 @@ def test_a_sort_by_a_column_that_is_gone_is_given_up(browser: Any, store: drumli
             visit.page.get_by_text("in the order of insertion").wait_for()
             visit.shows(2, 0, "3")
             assert visit.page.locator("[role=alert]:visible").count() == 0
+
+
+def test_types_are_spelled_as_arrow_does_and_times_are_in_their_zone(browser: Any, store: drumlin.Store) -> None:
+    times = pa.array([1_705_276_800_000_000, 1_705_320_000_000_000], pa.int64())
+    table = pa.table(
+        {
+            "berlin": times.cast(pa.timestamp("us", "Europe/Berlin")),
+            "utc": times.cast(pa.timestamp("us", "UTC")),
+            "price": pa.array([1, 2]).cast(pa.decimal128(21, 2)),
+            "venue": pa.array(["a", "b"]).dictionary_encode(),
+            "n": [1.0, 2.0],
+        }
+    )
+    store.write("t", table)
+    # Whether a dictionary is ordered is not kept.
+    types = [str(field.type).replace(", ordered=0", "") for field in store.read("t").to_arrow().schema]
+    assert types[0] == "timestamp[us, tz=Europe/Berlin]"
+    with visited(browser, store) as visit:
+        visit.table("t")
+        assert visit.text(0, 0) == "2024-01-15T01:00:00+01:00"
+        assert visit.text(0, 1) == "2024-01-15T00:00:00Z"
+        assert visit.page.locator("[role=grid]:visible .type").all_inner_texts() == types
+        visit.table("t", "schema")
+        assert visit.page.locator("#panel-schema td .mono").all_inner_texts() == types
+        visit.table("t", "chart")
+        visit.page.get_by_label("Across").select_option("berlin")
+        visit.page.get_by_label("Upwards").select_option("n")
+        visit.page.get_by_role("img", name=re.compile("n over berlin")).wait_for()
+        assert "times in Europe/Berlin" in visit.page.locator(".chart").inner_text()
+        assert "2024-01-15 03:00" in visit.page.locator(".chart").inner_text()

@@ -1,7 +1,8 @@
 // A column over another, drawn from buckets that the server makes: a band from the least to the greatest value, and the mean.
 
 import { el, shown, svg } from "./element.js";
-import { compact, count, counted } from "./figures.js";
+import { label, ticks, zones } from "./axis.js";
+import { count, counted } from "./figures.js";
 import { get, isAborted, Latest, reason } from "./server.js";
 
 const WIDTH = 1000;
@@ -37,9 +38,13 @@ export class ChartPanel {
   show(info, asOf) {
     const drawn = info.columns.filter((column) => column.kind === "number" || column.kind === "time");
     const option = (/** @type {string} */ value, /** @type {string} */ text) => el("option", { value }, text);
-    if (this.path !== info.path) {
-      this.x.replaceChildren(option("", "row number"), ...drawn.map((column) => option(column.name, shown(column.name))));
-      this.y.replaceChildren(...drawn.map((column) => option(column.name, shown(column.name))));
+    const chosen = [this.x, this.y].map((select) => select.value);
+    this.x.replaceChildren(option("", "row number"), ...drawn.map((column) => option(column.name, shown(column.name))));
+    this.y.replaceChildren(...drawn.map((column) => option(column.name, shown(column.name))));
+    // Another version may lack a column that was chosen.
+    if (this.path === info.path && chosen.every((name, at) => (at === 0 && name === "") || drawn.some((column) => column.name === name))) {
+      [this.x.value, this.y.value] = chosen;
+    } else {
       const across = drawn.find((column) => info.sort.includes(column.name)) ?? drawn.find((column) => column.kind === "time");
       this.x.value = across?.name ?? "";
       this.y.value = drawn.find((column) => column.name !== across?.name && column.kind === "number")?.name ?? drawn[0]?.name ?? "";
@@ -69,7 +74,7 @@ export class ChartPanel {
     }
   }
 
-  /** @param {{ x: { kind: string, low: number, high: number }, y: { kind: string }, rows: number, left_out: number, buckets: number[][] }} found */
+  /** @param {{ x: import("./axis.js").Axis & { low: number, high: number }, y: import("./axis.js").Axis, rows: number, left_out: number, buckets: number[][] }} found */
   draw(found) {
     const { buckets } = found;
     const without = found.left_out > 0 ? `, ${count(found.left_out)} of them without a number` : "";
@@ -87,9 +92,9 @@ export class ChartPanel {
     const point = (/** @type {number} */ x, /** @type {number} */ y) => `${across(x).toFixed(1)},${up(y).toFixed(1)}`;
     const band = [...buckets.map((b) => point(b[0], b[3])), ...[...buckets].reverse().map((b) => point(b[0], b[2]))];
     const name = `${shown(this.y.value)} over ${shown(this.x.value || "row number")}`;
-    const told = `${name}: from ${label(low, found.y.kind)} to ${label(high, found.y.kind)}`;
+    const told = `${name}: from ${label(low, found.y)} to ${label(high, found.y)}`;
     const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": told });
-    for (const y of ticks(low, high, 6, found.y.kind)) {
+    for (const y of ticks(low, high, 6, found.y)) {
       drawing.append(svg("line", { class: "tick", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: up(y), y2: up(y) }));
     }
     drawing.append(svg("polygon", { class: "band", points: band.join(" ") }));
@@ -98,7 +103,7 @@ export class ChartPanel {
     const cursor = svg("line", { class: "cursor", y1: EDGE.top, y2: HEIGHT - EDGE.bottom, visibility: "hidden" });
     drawing.append(cursor);
     const labels = this.labels(found, low, high, up);
-    const read = el("output", { class: "quiet" }, `${counted(buckets.length, "bucket")}: the band is from the least to the greatest value, the line is the mean`);
+    const read = el("output", { class: "quiet" }, `${counted(buckets.length, "bucket")}: the band is from the least to the greatest value, the line is the mean${zones(found.x, found.y)}`);
     drawing.addEventListener("pointermove", (event) => {
       const box = drawing.getBoundingClientRect();
       const x = found.x.low + ((event.clientX - box.left) / box.width * WIDTH - EDGE.left) / (WIDTH - EDGE.left - EDGE.right) * wide;
@@ -106,8 +111,8 @@ export class ChartPanel {
       cursor.setAttribute("x1", String(across(near[0])));
       cursor.setAttribute("x2", String(across(near[0])));
       cursor.setAttribute("visibility", "visible");
-      read.textContent = `${label(near[0], found.x.kind)}: ${counted(near[1], "value")} from ${label(near[2], found.y.kind)} to `
-        + `${label(near[3], found.y.kind)}, mean ${label(near[4], found.y.kind)}`;
+      read.textContent = `${label(near[0], found.x)}: ${counted(near[1], "value")} from ${label(near[2], found.y)} to `
+        + `${label(near[3], found.y)}, mean ${label(near[4], found.y)}`;
     });
     const frame = el("div", { class: "drawn" }, drawing, ...labels);
     this.drawing.replaceChildren(frame, read);
@@ -115,60 +120,20 @@ export class ChartPanel {
   }
 
   /** Text beside the axes, which is not stretched with the drawing.
-   * @param {{ x: { kind: string, low: number, high: number }, y: { kind: string } }} found
+   * @param {{ x: import("./axis.js").Axis & { low: number, high: number }, y: import("./axis.js").Axis }} found
    * @param {number} low @param {number} high @param {(y: number) => number} up */
   labels(found, low, high, up) {
-    const left = ticks(low, high, 6, found.y.kind).map((y) => {
-      const text = el("span", { class: "label left", "aria-hidden": "true" }, label(y, found.y.kind));
+    const left = ticks(low, high, 6, found.y).map((y) => {
+      const text = el("span", { class: "label left", "aria-hidden": "true" }, label(y, found.y));
       text.style.top = `${up(y) / HEIGHT * 100}%`;
       return text;
     });
-    const below = ticks(found.x.low, found.x.high, 6, found.x.kind).map((x) => {
-      const text = el("span", { class: "label below", "aria-hidden": "true" }, label(x, found.x.kind));
+    const below = ticks(found.x.low, found.x.high, 6, found.x).map((x) => {
+      const text = el("span", { class: "label below", "aria-hidden": "true" }, label(x, found.x));
       const share = (x - found.x.low) / (found.x.high - found.x.low || 1);
       text.style.left = `${(EDGE.left + share * (WIDTH - EDGE.left - EDGE.right)) / WIDTH * 100}%`;
       return text;
     });
     return [...left, ...below];
   }
-}
-
-/** Round values within bounds. @param {number} low @param {number} high @param {number} most @param {string} kind @returns {number[]} */
-export function ticks(low, high, most, kind) {
-  const raw = (high - low) / most;
-  if (!(raw > 0)) return [low];
-  if (kind === "time") return times(low, high, raw);
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw) ?? 10 * power;
-  const found = [];
-  for (let n = Math.ceil(low / step); n * step <= high + step * 1e-9; n += 1) found.push(n * step);
-  return found;
-}
-
-/** Round times within bounds, which are in microseconds. @param {number} low @param {number} high @param {number} raw @returns {number[]} */
-function times(low, high, raw) {
-  const [second, day] = [1e6, 86400e6];
-  const units = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200].map((n) => n * second);
-  const step = [...units, ...[1, 2, 5, 10, 30, 60, 90, 180].map((n) => n * day)].find((n) => n >= raw);
-  const found = [];
-  if (step && raw >= second) {
-    for (let n = Math.ceil(low / step); n * step <= high; n += 1) found.push(n * step);
-    return found;
-  }
-  if (!step) {
-    const years = Math.ceil(raw / (365 * day));
-    for (let year = new Date(low / 1000).getUTCFullYear() + 1; Date.UTC(year, 0) * 1000 <= high; year += years) found.push(Date.UTC(year, 0) * 1000);
-    return found;
-  }
-  return ticks(low, high, 6, "number");
-}
-
-/** A value on an axis. @param {number} value @param {string} kind */
-function label(value, kind) {
-  if (kind === "time") {
-    const date = new Date(value / 1000);
-    return Number.isNaN(date.getTime()) ? String(value) : date.toISOString().replace("T", " ").replace(/(:00)?\.000Z$/, "").replace(" 00:00", "");
-  }
-  if (kind === "row") return count(Math.round(value));
-  return Math.abs(value) >= 1e6 ? compact(value) : String(Number(value.toPrecision(6)));
 }

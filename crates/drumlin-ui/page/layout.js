@@ -161,7 +161,7 @@ export class LayoutView {
     };
     const [before, after] = [figures(this.pair.before), figures(this.pair.after)];
     const names = ["row groups", "blocks", "dead rows", "row groups' size", "blocks' size", "waits for a reclaim"];
-    return [el("h2", {}, "What the checkpoint did"), plainTable("What the checkpoint did", ["", "#Before", "#After"],
+    return [el("h2", {}, "What the checkpoint did"), plainTable("What the checkpoint did", ["What", "#Before", "#After"],
       names.map((name, at) => [name, before[at], after[at]]))];
   }
 

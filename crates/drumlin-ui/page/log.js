@@ -62,10 +62,12 @@ export class LogView {
     this.told = el("output", {});
     this.error = el("div", { class: "error", role: "alert", hidden: true });
     this.nothing = el("p", { class: "empty", role: "status" });
+    this.headings = el("div", { class: "headings of-commits", "aria-hidden": "true" },
+      ...["Commit", "Time (UTC)", "What happened"].map((name) => el("span", {}, name)));
     this.list = el("ol", { class: "commits", "aria-label": "Commits, the newest first" });
     this.body = el("div", { class: "body log", tabindex: 0, "aria-label": "Commits" }, this.list);
     this.element = el("section", { class: "panel", "aria-label": "Log" },
-      el("div", { class: "bar" }, el("span", { class: "grow" }, this.filter), this.told, this.pause), this.error, this.nothing, this.body);
+      el("div", { class: "bar" }, el("span", { class: "grow" }, this.filter), this.told, this.pause), this.error, this.headings, this.nothing, this.body);
     follower.hearers.add((fresh) => { if (!this.paused && this.element.isConnected) this.draw(fresh); });
   }
 
@@ -91,6 +93,7 @@ export class LogView {
       || commit.events.some((event) => event.path.toLowerCase().includes(wanted));
     const seen = commits.filter(matches);
     this.told.textContent = `${count(seen.length)} of the last ${count(commits.length)} commits${cut ? "; a checkpoint has cut off earlier ones" : ""}`;
+    this.headings.hidden = seen.length === 0;
     this.nothing.textContent = seen.length > 0 || seq < 0 ? "" : commits.length > 0 ? "No commit matches the filter."
       : cut ? "A checkpoint has cut off all commits so far. Those that come are shown here." : "There are no commits yet.";
     const arrived = new Set(fresh.map((commit) => commit.seq));

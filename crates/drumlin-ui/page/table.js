@@ -138,7 +138,7 @@ export class TableView {
   /** @param {any} info */
   describe(info) {
     const facts = [
-      this.asOf === "" ? "newest version" : this.asOf.startsWith("snapshot:") ? shown(this.asOf) : `version ${shown(this.asOf)}`,
+      this.asOf === "" ? "newest version" : this.asOf.startsWith("snapshot:") ? `snapshot ${shown(this.asOf.slice(9))}` : `version ${shown(this.asOf)}`,
       counted(info.rows, "row"), counted(info.columns.length, "column"), counted(info.versions, "version"),
       counted(info.row_groups, "row group"), bytes(info.bytes), `keeps ${info.retention}`,
       info.keyed && `key ${info.sort.map(shown).join(", ")}`,

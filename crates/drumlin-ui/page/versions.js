@@ -16,10 +16,12 @@ export class VersionsPanel {
     this.compare = compare;
     this.latest = new Latest();
     this.list = el("ol", { class: "line", "aria-label": "Versions, the newest first" });
+    this.headings = el("div", { class: "headings of-versions", "aria-hidden": "true", hidden: true },
+      ...["Version", "Kind", "Rows", "Turnover", "Added and removed", "Message, snapshots", "Time (UTC), writer"].map((name) => el("span", {}, name)));
     this.more = button("Older versions", () => this.load(false), { hidden: true });
     this.error = el("div", { class: "error", role: "alert", hidden: true });
     this.held = el("div", {});
-    this.element = el("div", { class: "panel" }, this.error, el("div", { class: "body" }, this.list, this.more, this.held));
+    this.element = el("div", { class: "panel" }, this.error, el("div", { class: "body" }, this.headings, this.list, this.more, this.held));
     /** @type {Version[]} */
     this.versions = [];
   }
@@ -28,7 +30,7 @@ export class VersionsPanel {
   begin() {
     this.latest.next();
     this.versions = [];
-    this.more.hidden = this.error.hidden = true;
+    this.headings.hidden = this.more.hidden = this.error.hidden = true;
     for (const part of [this.list, this.held]) part.replaceChildren();
   }
 
@@ -49,6 +51,7 @@ export class VersionsPanel {
       this.versions = again ? answer.versions : [...this.versions, ...answer.versions];
       this.error.hidden = true;
       this.list.replaceChildren(...this.versions.map((version, at) => this.item(version, this.versions[at + 1])));
+      this.headings.hidden = this.versions.length === 0;
       this.more.hidden = this.versions.length >= answer.total;
       this.held.replaceChildren(...this.snapshots(answer.snapshots));
     } catch (error) {
@@ -64,7 +67,7 @@ export class VersionsPanel {
     if (held.length === 0) return [];
     const rows = held.map(({ name, time: taken, version }) => [el("span", { class: "isolate" }, shown(name)), `v${version}`, time(taken),
       button("Rows", () => this.read(`snapshot:${name}`), { "aria-label": `Rows in snapshot ${shown(name)}` })]);
-    return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken", ""], rows)];
+    return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken (UTC)", ""], rows)];
   }
 
   /** Rows removed to the left, rows added to the right, by the root of their numbers so that small ones show. @param {Version} version */

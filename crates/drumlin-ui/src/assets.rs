@@ -25,6 +25,7 @@ files! {
     "grid.js" "text/javascript; charset=utf-8",
     "rows.js" "text/javascript; charset=utf-8",
     "versions.js" "text/javascript; charset=utf-8",
+    "axis.js" "text/javascript; charset=utf-8",
     "chart.js" "text/javascript; charset=utf-8",
     "difference.js" "text/javascript; charset=utf-8",
     "layout.js" "text/javascript; charset=utf-8",

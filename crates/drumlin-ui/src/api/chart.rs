@@ -51,15 +51,14 @@ pub fn chart(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply>
         let field = schema.field_with_name(name);
         let of = field.map_err(|_| Error::not_found(format!("column '{name}' does not exist")))?.data_type();
         match kind(of) {
-            "number" | "time" => Ok((kind(of), micros_per_unit(of))),
+            "number" | "time" => Ok(Axis { kind: kind(of), unit: micros_per_unit(of), zone: zone(of) }),
             _ => Err(Error::invalid(format!(
                 "column '{name}' is of type {}, which cannot be drawn; choose a column of numbers or times",
                 TypeName(of)
             ))),
         }
     };
-    let (y_kind, y_unit) = kind_of(y)?;
-    let (x_kind, x_unit) = x.map_or(Ok(("row", 1.0)), kind_of)?;
+    let (of_x, of_y) = (x.map_or(Ok(Axis { kind: "row", unit: 1.0, zone: None }), kind_of)?, kind_of(y)?);
     let filter = filter(query)?;
     let (low, high) = match x {
         Some(x) => bounds(&dataset, x, filter.as_ref(), cancel)?,
@@ -101,17 +100,36 @@ pub fn chart(context: &Context, query: &Query, cancel: &Cancel) -> Result<Reply>
     let drawn = found.iter().enumerate().filter(|(_, bucket)| bucket.count > 0).map(|(at, bucket)| {
         let Bucket { count, min, max, sum } = *bucket;
         json!([
-            (low + step * (at as f64 + 0.5)) * x_unit,
+            (low + step * (at as f64 + 0.5)) * of_x.unit,
             count,
-            min * y_unit,
-            max * y_unit,
-            sum / count as f64 * y_unit
+            min * of_y.unit,
+            max * of_y.unit,
+            sum / count as f64 * of_y.unit
         ])
     });
     Ok(Reply::json(&json!({
-        "x": { "kind": x_kind, "low": number(low * x_unit), "high": number(high * x_unit) }, "y": { "kind": y_kind },
+        "x": {
+            "kind": of_x.kind, "zone": of_x.zone, "low": number(low * of_x.unit), "high": number(high * of_x.unit),
+        },
+        "y": { "kind": of_y.kind, "zone": of_y.zone },
         "rows": rows, "left_out": left_out, "buckets": drawn.collect::<Vec<_>>(),
     })))
+}
+
+/// What is drawn along an axis.
+struct Axis {
+    kind: &'static str,
+    /// See [`micros_per_unit`].
+    unit: f64,
+    zone: Option<String>,
+}
+
+/// The time zone of a type that has one.
+fn zone(data_type: &DataType) -> Option<String> {
+    match data_type {
+        DataType::Timestamp(_, zone) => zone.as_ref().map(|zone| zone.to_string()),
+        _ => None,
+    }
 }
 
 /// What one of the type's units is, in microseconds if it is a time.
