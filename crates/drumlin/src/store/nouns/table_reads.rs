@@ -38,7 +38,7 @@ impl Table {
     /// # let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
     /// # let rows = RecordBatch::try_from_iter([("id", column(vec![1, 2])), ("n", column(vec![10, 20]))]).unwrap();
     /// let users = store.table("users");
-    /// users.create(rows.schema(), &TableOptions { key: Some(vec!["id".into()]), ..Default::default() })?;
+    /// users.create(rows.schema(), TableOptions { key: vec!["id".into()], ..Default::default() })?;
     /// users.upsert(rows, &WriteOptions::default())?;
     /// let row = users.get(2)?.expect("it was written");
     /// assert_eq!(row.column(1).as_primitive::<Int64Type>().value(0), 20);

@@ -37,7 +37,7 @@ fn cell(data_type: &DataType) -> Option<KeyEncoding> {
         }
         UInt8 | UInt16 | UInt32 | UInt64 => KeyEncoding::Unsigned,
         Decimal32(..) | Decimal64(..) | Decimal128(..) => KeyEncoding::Decimal,
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => KeyEncoding::Bytes,
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(1..) => KeyEncoding::Bytes,
         Dictionary(_, values) => cell(values)?,
         _ => return None,
     })
@@ -409,6 +409,11 @@ mod tests {
             Arc::new(StringArray::from_iter_values((0..rows).map(|_| text())))
         };
         match cell(data_type).unwrap() {
+            KeyEncoding::Bytes if let DataType::FixedSizeBinary(size) = data_type => {
+                let mut bytes = || -> Vec<u8> { (0..*size).map(|_| [0, 0, 1, 255][rng.usize(..4)]).collect() };
+                let values: Vec<Vec<u8>> = (0..rows).map(|_| bytes()).collect();
+                Arc::new(arrow::array::FixedSizeBinaryArray::try_from_iter(values.into_iter()).unwrap())
+            }
             KeyEncoding::Bytes => {
                 let values = if let DataType::Dictionary(_, values) = data_type { values } else { data_type };
                 let plain = if *values == DataType::BinaryView { DataType::Binary } else { values.clone() };
@@ -464,6 +469,8 @@ mod tests {
             Binary,
             LargeBinary,
             BinaryView,
+            FixedSizeBinary(16),
+            FixedSizeBinary(1),
             text(Utf8),
             text(Int64),
         ];

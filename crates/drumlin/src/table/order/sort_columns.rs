@@ -88,7 +88,7 @@ fn sortable(data_type: &DataType) -> bool {
     match data_type {
         Boolean | Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 => true,
         Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_) => true,
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => true,
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(1..) => true,
         Decimal32(..) | Decimal64(..) | Decimal128(..) => true,
         Dictionary(_, values) => sortable(values),
         _ => false,
