@@ -203,7 +203,8 @@ fn merge_clause(clause: &MergeClause) -> Result<Value> {
     let condition = clause.predicate.as_ref().map(Expr::to_string);
     let done = match &clause.action {
         MergeAction::Delete { .. } => json!({ "do": "delete" }),
-        MergeAction::Update(MergeUpdateExpr { kind, update_predicate: None, delete_predicate: None, .. }) => match kind {
+        MergeAction::Update(MergeUpdateExpr { kind, update_predicate: None, delete_predicate: None, .. }) => match kind
+        {
             MergeUpdateKind::Set(assignments) => json!({ "do": "update", "set": sets(assignments)? }),
             _ => json!({ "do": "update", "set": null }),
         },

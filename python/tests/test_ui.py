@@ -590,3 +590,54 @@ def test_types_are_spelled_as_arrow_does_and_times_are_in_their_zone(browser: An
         visit.page.get_by_role("img", name=re.compile("n over berlin")).wait_for()
         assert "times in Europe/Berlin" in visit.page.locator(".chart").inner_text()
         assert "2024-01-15 03:00" in visit.page.locator(".chart").inner_text()
+
+
+def test_a_narrow_page_fits(browser: Any, store: drumlin.Store) -> None:
+    fill(store)
+    store.set_retention("prices/**", keep_last=3)
+    for start in range(0, 60, 10):
+        store.append("prices/eu/SAP", frame(start, 10))
+    store.drop("prices/us/NVDA")
+    with store.ui(open_browser=False, write=True) as page:
+        visit = Visit(browser, page.address, viewport={"width": 600, "height": 800})
+        told = {
+            "rows": "ARCX",
+            "schema": "int64",
+            "versions": "bad ticks",
+            "chart": "600 buckets:",
+            "changes": "deleted",
+            "layout": "cells in",
+        }
+        places: dict[tuple[str, ...], str] = {("tables", TABLE, tab, ""): text for tab, text in told.items()}
+        others = {"map": "cells in", "log": "retention", "activity": "this process", "metrics": "drumlin_tables"}
+        places |= {(): "Choose a table", **{(view,): text for view, text in others.items()}}
+        for place, text in {**places, ("nodes", "config/feeds/a"): "owner"}.items():
+            visit.go(*place)
+            visit.page.locator("main", has_text=text).wait_for()
+            visit.picture(f"narrow-{'-'.join(place)}")
+            assert visit.overflows() == [], place
+        visit.go("map")
+        visit.page.get_by_role("button", name="Run a checkpoint").click()
+        visit.page.get_by_role("table", name="What the checkpoint did").wait_for()
+        assert visit.overflows() == []
+        # A broken word would be noticed.
+        visit.page.evaluate("document.querySelector('.held span').style = 'width: 1ch; overflow-wrap: anywhere'")
+        assert len(visit.overflows()) > 0
+        cells = visit.page.get_by_label("Row groups by block").bounding_box()
+        assert cells["height"] > 120, "the map is seen beside what is told of it"
+        visit.close()
+
+
+def test_the_log_names_what_happened(visit: Visit, shown: drumlin.Store) -> None:
+    shown.write("logged/t", {"x": [1]})
+    shown.snapshot("named", "logged/t")
+    shown.set_retention("logged/**", keep_last=2)
+    shown.drop("logged/**")
+    visit.go("log")
+    commits = visit.page.locator(".commits")
+    assert "Time (UTC)" in visit.page.locator("[aria-label=Log] .headings").inner_text()
+    for told in ("snapshot named 1 table", "retention logged keeps the last 2 versions", "drop logged/t"):
+        until(lambda told=told: told in re.sub(r"\s+", " ", commits.inner_text()), told)
+    # The one that is dropped while one watches.
+    shown.drop_snapshot("named")
+    visit.page.locator(".commits li", has_text=re.compile(r"drop snapshot\s+named")).wait_for()

@@ -6,7 +6,8 @@ import { get, isAborted, reason } from "./server.js";
 
 const KEPT = 500;
 
-/** @typedef {{ kind: string, action: string, path: string, cause?: string | null, payload?: string | null }} Event */
+/** @typedef {{ kind: string, action: string, path: string, cause?: string | null, payload?: string | null,
+ *   told?: string | null }} Event */
 /** @typedef {{ seq: number, time: string, messages: string[], events: Event[], count: number }} Commit */
 
 /** Follows the log for the whole page: all that show commits hear of them here. */
@@ -107,10 +108,11 @@ export class LogView {
       event.kind === "table"
         ? el("button", { type: "button", class: "plain isolate", onclick: () => this.open(event.path) }, shown(event.path))
         : el("span", { class: "isolate" }, shown(event.path)),
+      event.told ? el("span", { class: "quiet" }, ` ${event.told}`) : null,
       event.payload ? el("span", { class: "mono quiet isolate" }, ` ${shown(event.payload)}`) : null,
       event.cause ? el("span", { class: "quiet" }, ` (${event.cause})`) : null));
     if (commit.count > commit.events.length) events.push(el("div", { class: "quiet" }, `and ${count(commit.count - commit.events.length)} more`));
-    if (events.length === 0) events.push(el("div", { class: "quiet" }, "a change of the store itself: its layout, sessions, snapshots or settings"));
+    if (events.length === 0) events.push(el("div", { class: "quiet" }, "a change of the store itself: its layout, its sessions, or a setting that has changed again since"));
     const said = commit.messages.map((message) => el("div", { class: "message isolate" }, shown(message)));
     return el("li", { class: fresh ? "new" : "", "data-seq": commit.seq }, el("span", { class: "number" }, count(commit.seq)),
       el("span", { class: "quiet" }, time(commit.time)), el("div", { class: "events" }, ...said, ...events));

@@ -1,4 +1,5 @@
 //! The commit log, as the store's change feed tells it: what was committed after a number, or the last commits that are still in it.
+//! What the feed does not tell of is found in *settings.rs*.
 
 use std::time::Duration;
 
@@ -27,9 +28,10 @@ pub fn commits(context: &Context, query: &Query) -> Result<Reply> {
     };
     let (mut feed, cut) = beginning(context, since.min(now), now)?;
     let mut commits = Vec::new();
+    context.settings.look(context)?;
     while (commits.len() as u64) < limit {
         match feed.next(Some(Duration::ZERO)) {
-            Ok(Some(commit)) => commits.push(describe(&commit)?),
+            Ok(Some(commit)) => commits.push(describe(context, &commit)?),
             Ok(None) => break,
             // A checkpoint has cut the log in between: the rest is asked for again.
             Err(e) if e.kind() == ErrorKind::SnapshotExpired => break,
@@ -71,7 +73,7 @@ fn beginning(context: &Context, since: u64, now: u64) -> Result<(ChangeFeed, boo
     Ok((context.store.changes(Seq(there))?, true))
 }
 
-fn describe(commit: &Commit) -> Result<Value> {
+fn describe(context: &Context, commit: &Commit) -> Result<Value> {
     let (mut events, mut count) = (Vec::new(), 0);
     commit.visit(|event| {
         count += 1;
@@ -80,6 +82,10 @@ fn describe(commit: &Commit) -> Result<Value> {
         }
         true
     })?;
+    if count == 0 {
+        events = context.settings.changed_by(context, commit)?;
+        count = events.len();
+    }
     Ok(json!({
         "seq": commit.seq().0, "time": time(commit.time()), "messages": commit.messages().collect::<Vec<_>>(),
         "events": events, "count": count,

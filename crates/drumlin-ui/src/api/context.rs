@@ -3,6 +3,7 @@
 use drumlin::{Cancel, Store};
 
 use super::listing::Listings;
+use super::settings::Settings;
 use super::sorted::LastSorted;
 
 /// What all requests use.
@@ -14,11 +15,13 @@ pub struct Context {
     pub closing: Cancel,
     pub listings: Listings,
     pub sorted: LastSorted,
+    pub settings: Settings,
 }
 
 impl Context {
     /// For a server that shows `store`.
     pub fn new(store: Store, write: bool, closing: Cancel) -> Self {
-        Self { store, write, closing, listings: Listings::default(), sorted: LastSorted::default() }
+        let (listings, sorted, settings) = Default::default();
+        Self { store, write, closing, listings, sorted, settings }
     }
 }

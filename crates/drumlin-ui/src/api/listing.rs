@@ -25,6 +25,8 @@ pub struct Node {
     pub children: u64,
     /// Tables at and below it.
     pub tables: u32,
+    /// The last commit that changed it itself.
+    pub seq: u64,
 }
 
 /// Which nodes hide what is below them: those at the paths, or all but those.
@@ -52,7 +54,7 @@ pub struct Listings {
 
 impl Listings {
     /// The names at the newest commit.
-    fn names(&self, store: &Store) -> Result<Arc<Names>> {
+    pub fn names(&self, store: &Store) -> Result<Arc<Names>> {
         let seq = store.seq()?.0;
         if let Some(names) = self.names.lock().as_ref().filter(|names| names.seq == seq) {
             return Ok(names.clone());
@@ -68,6 +70,7 @@ impl Listings {
                 payload: node.payload.is_some(),
                 children: node.children,
                 tables: u32::from(node.table),
+                seq: node.seq.0,
             });
         })?;
         // The nodes above one come before it.

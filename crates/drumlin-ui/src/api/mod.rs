@@ -9,6 +9,7 @@ mod layout;
 mod listing;
 mod metrics;
 mod rows;
+mod settings;
 mod show;
 mod sorted;
 mod table;

@@ -36,7 +36,12 @@ pub fn retention(retention: Retention) -> String {
         Retention::KeepAll => "all versions".into(),
         Retention::KeepLast(1) => "the last version".into(),
         Retention::KeepLast(n) => format!("the last {n} versions"),
-        Retention::KeepMicros(micros) => format!("versions of the last {} hours", micros / 3_600_000_000),
+        Retention::KeepMicros(micros) => {
+            let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes")];
+            let whole = units.into_iter().find(|(unit, _)| micros >= *unit && micros % unit == 0);
+            let (unit, name) = whole.unwrap_or((1_000_000, "seconds"));
+            format!("versions of the last {} {name}", micros / unit)
+        }
     }
 }
 
@@ -46,12 +51,17 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
     let table = context.store.table(path);
     let (mut stat, schema, constraints) = (table.stat()?, table.schema(&as_of)?, table.constraints(&as_of)?);
     if !matches!(as_of, AsOf::Newest) {
-        let options = DatasetOptions { as_of: AsOf::clone(&as_of), path_columns: Vec::new() };
-        let dataset = context.store.scan(Pattern::of_path(&Path::new(path)?), &options)?;
-        let plan = dataset.plan(&ScanOptions::default())?.total;
-        (stat.row_groups, stat.bytes, stat.rows) =
-            (plan.row_groups, plan.bytes, dataset.count_rows(&ScanOptions::default())?);
-        (stat.memory_keys, stat.memory_bytes) = (0, 0);
+        let pattern = Pattern::of_path(&Path::new(path)?);
+        let of = |as_of: AsOf| context.store.scan(pattern.clone(), &DatasetOptions { as_of, path_columns: Vec::new() });
+        let (dataset, newest) = (of(as_of.clone())?, of(AsOf::Newest)?);
+        let numbers = [&dataset, &newest].map(|of| of.versions().first().and_then(|of| Some((*of)?.version)));
+        if numbers[0] != numbers[1] || stat.memory_keys > 0 {
+            // What would be read of it. The size is that of its columns, without the directories of its row groups.
+            let plan = dataset.plan(&ScanOptions::default())?.total;
+            (stat.row_groups, stat.bytes) = (plan.row_groups, plan.bytes);
+            stat.rows = dataset.count_rows(&ScanOptions::default())?;
+            (stat.memory_keys, stat.memory_bytes) = (0, 0);
+        }
         stat.sort.retain(|column| schema.field_with_name(column).is_ok());
     }
     let columns = schema.fields().iter().map(|field| {

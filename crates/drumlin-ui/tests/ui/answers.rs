@@ -6,7 +6,7 @@ use drumlin::arrow::array::{Array, AsArray, RecordBatch};
 use drumlin::arrow::compute::concat_batches;
 use drumlin::arrow::datatypes::Float64Type;
 use drumlin::arrow::ipc::reader::StreamReader;
-use drumlin::{AsOf, Missing, Store, TableOptions, Tables, Version};
+use drumlin::{AsOf, Missing, Retention, Store, TableOptions, Tables, Version};
 use serde_json::json;
 
 use super::client::{Shown, rows, show, shown};
@@ -36,6 +36,13 @@ fn the_tree_is_filtered_folded_and_read_in_parts() {
     let all = ["prices", "prices/us", "prices/us/AAPL", "prices/us/MSFT"];
     assert_eq!(paths("/api/tree"), all);
     assert_eq!(paths("/api/tree?folded=prices/us"), all[..2]);
+    assert_eq!(paths("/api/tree?fold=all"), all[..1]);
+    assert_eq!(paths("/api/tree?fold=all&unfolded=prices&unfolded=prices/us"), all);
+    let at = |target: &str| shown.get(target).json()["at"].clone();
+    assert_eq!(
+        [at("/api/tree?at=prices/us/MSFT"), at("/api/tree?fold=all&at=prices/us/MSFT")],
+        [json!(3), json!(null)]
+    );
     assert_eq!(paths("/api/tree?filter=msf"), ["prices", "prices/us", "prices/us/MSFT"]);
     assert_eq!(paths("/api/tree?filter=none"), [""; 0]);
     assert_eq!(paths("/api/tree?offset=2&limit=1"), ["prices/us/AAPL"]);
@@ -202,4 +209,66 @@ fn a_closed_store_is_said_to_be_closed() {
     shown.store.close().unwrap();
     let answer = shown.get("/api/store");
     assert_eq!((answer.status, &answer.json()["error"]["kind"]), (503, &json!("Closed")));
+}
+
+/// What the log tells, a line an event.
+fn told(shown: &Shown) -> Vec<String> {
+    let commits = shown.get("/api/commits").json();
+    let events = commits["commits"].as_array().unwrap().iter().flat_map(|commit| commit["events"].as_array().unwrap());
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let lines = events.map(|event| ["action", "path", "told"].map(|part| text(&event[part])).join(" "));
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn the_log_names_snapshots_and_retentions() {
+    let shown = shown(false);
+    shown.store.snapshot("eod", "prices/us/MSFT").unwrap();
+    shown.store.snapshot("all", "**").unwrap();
+    shown.store.set_retention("prices/us", Some(Retention::KeepLast(3))).unwrap();
+    shown.store.set_retention("new/deep", Some(Retention::KeepMicros(7_200_000_000))).unwrap();
+    let named = [
+        "snapshot eod 1 table",
+        "snapshot all 2 tables",
+        "retention prices/us keeps the last 3 versions",
+        "retention new/deep keeps versions of the last 2 hours",
+    ];
+    let settings =
+        |lines: Vec<String>| lines.into_iter().filter(|line| line.contains("snapshot") || line.contains("ret"));
+    assert_eq!(settings(told(&shown)).collect::<Vec<_>>(), named);
+    // What was told stays; of what is dropped only the server that saw it knows.
+    shown.store.drop_snapshot("eod").unwrap();
+    assert_eq!(settings(told(&shown)).collect::<Vec<_>>(), [&named[..], &["drop snapshot eod"]].concat());
+    shown.store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
+    let lines = settings(told(&shown)).collect::<Vec<_>>();
+    assert_eq!(lines[5..], ["retention ** keeps the last version"]);
+    // Which of two commits dropped which snapshot is not known, so nothing is claimed.
+    shown.store.snapshot("more", "**").unwrap();
+    told(&shown);
+    shown.store.drop_snapshot("all").unwrap();
+    shown.store.drop_snapshot("more").unwrap();
+    assert_eq!(settings(told(&shown)).collect::<Vec<_>>()[6..], ["snapshot more 2 tables"]);
+}
+
+#[test]
+fn what_is_told_of_a_table_is_of_the_version_asked_for() {
+    let shown = shown(false);
+    let of = "/api/table?path=prices/us/AAPL";
+    let [newest, first] = ["", "&as_of=0"].map(|as_of| shown.get(&format!("{of}{as_of}")).json());
+    assert_eq!([&newest["rows"], &first["rows"]], [&json!(1500), &json!(1000)]);
+    assert_eq!([&newest["row_groups"], &first["row_groups"]], [&json!(2), &json!(1)]);
+    let bytes = |told: &serde_json::Value| told["bytes"].as_u64().unwrap();
+    assert!(0 < bytes(&first) && bytes(&first) < bytes(&newest));
+    assert_eq!(bytes(&shown.get(&format!("{of}&as_of=1")).json()), bytes(&newest));
+}
+
+#[test]
+fn where_a_table_is_gone_is_told_to_those_with_the_token() {
+    let shown = shown(false);
+    let of = "/api/whereabouts?path=prices/us/MSFT";
+    assert_eq!(shown.get(of).json(), json!({ "exists": true, "dropped": null }));
+    shown.store.table("prices/us/MSFT").drop(Missing::Refuse).unwrap();
+    let gone = shown.get(of).json();
+    assert_eq!((&gone["exists"], gone["dropped"].is_string()), (&json!(false), true));
+    assert_eq!(shown.ask("GET", of, "", "").status, 401);
 }

@@ -169,14 +169,22 @@ impl<'a> Binder<'a> {
         }
         let index = self.schema.fields().len() + calls.len();
         let column = ColumnRef { index, path: vec![name], kind: Kind::of(&data_type) };
-        calls.push((expr.clone(), Call { operation, args, data_type, column: column.clone(), needs }));
+        let text = expr.to_string();
+        calls.push((expr.clone(), Call { operation, args, data_type, text, column: column.clone(), needs }));
         Ok(column)
     }
 
     fn function(&self, function: Function, args: &[Expr]) -> Result<(Operation, Vec<Argument>, DataType)> {
         let given = args
             .iter()
-            .map(|arg| Ok(Given { data_type: self.type_of(arg)?, is_literal: matches!(arg, Expr::Literal(_)) }))
+            .map(|arg| {
+                let whole = match arg {
+                    Expr::Literal(Literal::Number(number)) => number.unscaled().filter(|(_, scale)| *scale == 0),
+                    _ => None,
+                };
+                let whole = whole.and_then(|(value, _)| i64::try_from(value).ok());
+                Ok(Given { data_type: self.type_of(arg)?, is_literal: matches!(arg, Expr::Literal(_)), whole })
+            })
             .collect::<Result<Vec<_>>>()?;
         let Signature { args: types, result } = signature(function, &given).map_err(|(at, what)| {
             Error::invalid(format!("{}(...) takes {what}, not {}", function.name(), self.described(&args[at])))

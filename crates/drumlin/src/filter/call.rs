@@ -24,6 +24,7 @@ use super::expression::{self, ValueSource};
 use super::kind::Kind;
 use super::plan::ColumnRef;
 use super::text::functions::{Function, TimePart};
+use super::text::names;
 use crate::base::{Error, Result};
 use crate::segment::{ColumnStats, Stat};
 
@@ -49,6 +50,8 @@ pub struct Call {
     pub operation: Operation,
     pub args: Vec<Argument>,
     pub data_type: DataType,
+    /// For messages.
+    pub text: String,
     /// The column that it becomes.
     pub column: ColumnRef,
     /// The columns of the schema that it needs.
@@ -83,7 +86,9 @@ pub fn extended(batch: &RecordBatch, calls: &[Call]) -> Result<RecordBatch> {
     let mut batch = batch.clone();
     for call in calls {
         let values = call.args.iter().map(|arg| argument(arg, &batch)).collect::<Result<Vec<_>>>()?;
-        let computed = call.apply(&values, batch.num_rows())?;
+        let computed = call
+            .apply(&values, batch.num_rows())
+            .map_err(|error| error.context(format_args!("`{}`", names::clip(&call.text))))?;
         let name = call.column.path.first().map_or("", |name| name);
         let field = Arc::new(Field::new(name, computed.data_type().clone(), true));
         let fields: Vec<_> = batch.schema_ref().fields().iter().cloned().chain([field]).collect();
@@ -149,9 +154,11 @@ impl Call {
             return Some(ColumnStats { nulls, ..all.into_iter().reduce(|a, b| a.union(&b))? });
         }
         let of = match &self.operation {
-            Operation::Part(TimePart::Year, _) | Operation::Cast { .. } => 0,
+            Operation::Part(TimePart::Year, _) | Operation::Cast { lenient: false } => 0,
             Operation::Truncate(..) => 1,
-            Operation::Function(Function::Round | Function::Floor | Function::Ceil | Function::Sign) => 0,
+            Operation::Function(Function::Round | Function::Floor | Function::Ceil) => 0,
+            // NaN is the greatest, and has no sign.
+            Operation::Function(Function::Sign) if Kind::of(&self.args[0].data_type) != Some(Kind::Float) => 0,
             _ => return None,
         };
         let zoned = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(_)));
@@ -185,7 +192,12 @@ impl Call {
         if computed.null_count() > 0 {
             return None;
         }
-        let bound = |row| of_row(&computed, to, row);
+        // Calculations with doubles are exact but for their last digit.
+        let bound = |row: usize| match of_row(&computed, to, row)? {
+            Stat::Float(value) if row == 0 => Some(Stat::Float(value.next_down())),
+            Stat::Float(value) => Some(Stat::Float(value.next_up())),
+            other => Some(other),
+        };
         Some(ColumnStats { nulls: known.nulls, min: Some(bound(0)?), max: Some(bound(1)?), exact: false })
     }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{DateTime, Duration, NaiveDate, NaiveDateTime, TimeZone};
+use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveDateTime, TimeZone, Timelike};
 
 /// The clock of a type: dates, or timestamps with or without a time zone.
 #[derive(Clone, Debug)]
@@ -79,7 +79,35 @@ impl Clock {
         }
     }
 
-    /// The first value at which clocks show a time, or a later one if they skip it.
+    /// A value as SQL writes it: a date, or a date and a time with no zeroes at the end of a second's fraction, and the offset of
+    /// its zone. Years before 1 have a sign and at least four digits.
+    pub fn written(&self, value: i64) -> Option<String> {
+        let local = self.local(value)?;
+        let year = local.year();
+        let sign = if year < 0 { "-" } else { "" };
+        let date = format!("{sign}{:04}-{:02}-{:02}", year.abs(), local.month(), local.day());
+        if self.unit.is_none() {
+            return Some(date);
+        }
+        let nanos = i64::from(local.nanosecond());
+        let rest = match nanos {
+            0 => String::new(),
+            _ => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
+        };
+        let time = format!("{:02}:{:02}:{:02}{rest}", local.hour(), local.minute(), local.second());
+        let zone = match &self.zone {
+            None => String::new(),
+            Some(_) => {
+                let east = (local - self.utc(value)?).num_seconds();
+                let (sign, east) = if east < 0 { ('-', -east) } else { ('+', east) };
+                let minutes = if east % 3600 == 0 { String::new() } else { format!(":{:02}", east / 60 % 60) };
+                format!("{sign}{:02}{minutes}", east / 3600)
+            }
+        };
+        Some(format!("{date} {time}{zone}"))
+    }
+
+    /// The first value at which clocks show a time, or, if they skip it, that to which they skip.
     pub fn instant(&self, local: NaiveDateTime) -> Option<i64> {
         let Some(zone) = &self.zone else { return self.of_utc(local) };
         let utc = match zone.from_local_datetime(&local).earliest() {
@@ -90,15 +118,17 @@ impl Clock {
                     let later = local.checked_add_signed(Duration::try_seconds(seconds)?)?;
                     zone.from_local_datetime(&later).earliest().map(|time| time.naive_utc())
                 };
-                // No clock has ever skipped more than a day. They skipped to a time in the last step.
-                let mut after = (1..=48).find_map(|steps| shown(steps * STEP))?;
-                let mut before = after.checked_sub_signed(Duration::try_seconds(STEP)?)?;
-                while (after - before).num_seconds() > 1 {
+                // No clock has ever skipped more than a day. They skipped to a time in the last step, at a whole second.
+                let after = (1..=48).find_map(|steps| shown(steps * STEP))?.and_utc();
+                let mut after = after.timestamp() + i64::from(after.timestamp_subsec_nanos() > 0);
+                let mut before = after.checked_sub(STEP + 1)?;
+                let time = |second: i64| Some(DateTime::from_timestamp(second, 0)?.naive_utc());
+                while after - before > 1 {
                     let middle = before + (after - before) / 2;
-                    let late = zone.from_utc_datetime(&middle).naive_local() >= local;
+                    let late = zone.from_utc_datetime(&time(middle)?).naive_local() >= local;
                     if late { after = middle } else { before = middle }
                 }
-                after
+                time(after)?
             }
         };
         self.of_utc(utc)

@@ -21,6 +21,8 @@ pub struct Signature {
 pub struct Given {
     pub data_type: DataType,
     pub is_literal: bool,
+    /// Of a literal that is a whole number.
+    pub whole: Option<i64>,
 }
 
 /// The type of a literal.
@@ -58,6 +60,8 @@ pub fn plain(data_type: &DataType) -> DataType {
 /// The type of a calculation with numbers of a type; `None` for others.
 fn calculated(data_type: &DataType) -> Option<DataType> {
     Some(match Kind::of(data_type)? {
+        // A null that is no column's.
+        Kind::Null => DataType::Int64,
         Kind::Float => DataType::Float64,
         Kind::Number { scale } if data_type.is_decimal() => {
             DataType::Decimal128(DECIMAL128_MAX_PRECISION, i8::try_from(scale).ok()?)
@@ -76,7 +80,10 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
     let types: Vec<DataType> = given.iter().map(|given| plain(&given.data_type)).collect();
     let kind = |at: usize| Kind::of(&types[at]);
     let number = |at: usize| calculated(&types[at]).ok_or((at, "a number"));
-    let text = |at: usize| if kind(at) == Some(Kind::Text) { Ok(DataType::Utf8) } else { Err((at, "a string")) };
+    let text = |at: usize| match kind(at) {
+        Some(Kind::Text | Kind::Null) => Ok(DataType::Utf8),
+        _ => Err((at, "a string")),
+    };
     let one = |arg: DataType, result: DataType| Ok(Signature { args: vec![arg], result });
     match function {
         Function::Part(part) => match (kind(0), part) {
@@ -84,11 +91,15 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
             | (Some(Kind::Time { .. }), TimePart::Hour | TimePart::Minute | TimePart::Second) => {
                 one(types[0].clone(), DataType::Int64)
             }
+            (Some(Kind::Null), _) => one(DataType::Date32, DataType::Int64),
             _ => Err((0, "a date or timestamp")),
         },
         Function::DateTrunc => match kind(1) {
             Some(Kind::Instant { .. }) => {
                 Ok(Signature { args: vec![DataType::Utf8, types[1].clone()], result: types[1].clone() })
+            }
+            Some(Kind::Null) => {
+                Ok(Signature { args: vec![DataType::Utf8, DataType::Date32], result: DataType::Date32 })
             }
             _ => Err((1, "a date or timestamp")),
         },
@@ -97,13 +108,14 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
         }
         Function::Length => match kind(0) {
             Some(Kind::Text | Kind::Binary) => one(types[0].clone(), DataType::Int64),
+            Some(Kind::Null) => one(DataType::Utf8, DataType::Int64),
             _ => Err((0, "a string or binary data")),
         },
         Function::Substring => {
             let mut args = vec![text(0)?];
             for at in 1..types.len() {
                 match kind(at) {
-                    Some(Kind::Number { scale: 0 }) => args.push(DataType::Int64),
+                    Some(Kind::Number { scale: 0 } | Kind::Null) => args.push(DataType::Int64),
                     _ => return Err((at, "a whole number")),
                 }
             }
@@ -125,7 +137,15 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
                     _ => return Err((1, "a whole number")),
                 }
             }
-            Ok(Signature { args, result: number(0)? })
+            let places = given.get(1).and_then(|places| places.whole).unwrap_or(0);
+            let result = match number(0)? {
+                DataType::Decimal128(digits, scale) => DataType::Decimal128(
+                    digits,
+                    i8::try_from(places.clamp(0, scale.max(0).into())).unwrap_or(scale).min(scale),
+                ),
+                other => other,
+            };
+            Ok(Signature { args, result })
         }
         Function::Floor | Function::Ceil => {
             let result = match number(0)? {
@@ -155,17 +175,27 @@ fn common(given: &[Given]) -> Result<DataType, (usize, &'static str)> {
                 _ if own == DataType::Null => common,
                 None => Some(own),
                 Some(common) if common == own => Some(common),
-                Some(common) => Some(both(&common, &own, is_literal).ok_or((at, "a value of the type of the others"))?),
+                Some(common) => Some(
+                    both(&common, &own, is_literal, value.whole).ok_or((at, "a value of the type of the others"))?,
+                ),
             };
         }
     }
     Ok(common.unwrap_or(DataType::Null))
 }
 
-fn both(a: &DataType, b: &DataType, b_is_literal: bool) -> Option<DataType> {
+fn both(a: &DataType, b: &DataType, b_is_literal: bool, whole: Option<i64>) -> Option<DataType> {
     let (a_kind, b_kind) = (Kind::of(a)?, Kind::of(b)?);
     Some(match (a_kind, b_kind) {
-        (Kind::Number { scale }, Kind::Number { scale: literal }) if b_is_literal && literal <= scale => calculated(a)?,
+        // A literal that such numbers hold.
+        (Kind::Number { scale }, Kind::Number { scale: literal })
+            if b_is_literal
+                && literal <= scale
+                && (a.is_decimal()
+                    || whole.is_some_and(|whole| whole >= 0 || calculated(a) == Some(DataType::Int64))) =>
+        {
+            calculated(a)?
+        }
         (Kind::Float, Kind::Number { .. }) if b_is_literal => a.clone(),
         (Kind::Number { scale: a_scale }, Kind::Number { scale: b_scale }) => {
             if !a.is_decimal() && !b.is_decimal() {

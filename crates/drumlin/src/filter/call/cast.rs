@@ -1,14 +1,17 @@
 //! Values in another type.
 //!
 //! Invariant: a value that the type cannot hold is an error that names it, or null if that was asked for; numbers are rounded to
-//! the places of their type, halves away from zero, and times are cut to the units of theirs, towards the past.
+//! the places of their type, halves away from zero (of doubles to the even whole number, as DuckDB does), and times are cut to the
+//! units of theirs, towards the past. A time on clocks that show it twice is the first.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, LargeBinaryArray, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, Float64Array, LargeBinaryArray, LargeStringArray,
+    new_null_array,
+};
 use arrow::compute::{CastOptions, cast_with_options, concat};
-use arrow::datatypes::DataType;
-use arrow::util::display::FormatOptions;
+use arrow::datatypes::{DataType, Float64Type};
 use chrono::Timelike;
 
 use super::time::each;
@@ -19,7 +22,8 @@ use crate::filter::text::moment::Moment;
 use crate::filter::text::names::clip;
 use crate::filter::text::number::{Number, compare_scaled, power_of_ten};
 use crate::filter::text::span;
-use crate::filter::{arithmetic, expression};
+use crate::filter::text::syntax::Literal;
+use crate::filter::{arithmetic, column, expression};
 
 /// The bytes of a UUID.
 const UUID_BYTES: i32 = 16;
@@ -33,7 +37,17 @@ pub fn cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRe
     let kinds = (Kind::of(from), Kind::of(to));
     match kinds {
         (Some(Kind::Null), _) => Ok(new_null_array(to, values.len())),
-        (Some(Kind::Number { .. } | Kind::Float | Kind::Bool), Some(Kind::Bool)) => exactly(values, to),
+        (Some(Kind::Number { .. }), Some(Kind::Bool)) => {
+            let integers = column::integers(values).ok_or_else(|| unfit(values))?;
+            let truths = integers.iter().map(|value| *value != 0).collect::<Vec<_>>();
+            Ok(Arc::new(BooleanArray::new(truths.into(), values.nulls().cloned())))
+        }
+        (Some(Kind::Float), Some(Kind::Bool)) => exactly(values, to),
+        (Some(Kind::Float), Some(Kind::Number { scale: 0 })) => {
+            let even: Float64Array = doubles(values)?.iter().map(|value| value.map(f64::round_ties_even)).collect();
+            let numbers = arithmetic::from_array(Arc::new(even), Some(Kind::Float))?;
+            expression::assigned(&numbers, values.len(), to)
+        }
         (Some(Kind::Bool), Some(Kind::Number { .. } | Kind::Float)) => {
             let integers = exactly(values, &DataType::Int64)?;
             cast(&integers, &DataType::Int64, to)
@@ -65,14 +79,21 @@ pub fn cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRe
             };
             expression::of_integers(&each(values, from, moved)?, to)
         }
-        (Some(Kind::Text), Some(_)) => read(values, to),
-        (Some(_), Some(Kind::Text)) => exactly(values, to),
+        (Some(Kind::Text), Some(Kind::Text)) => exactly(values, to),
+        (Some(Kind::Text), Some(_)) => read(values, to, false),
+        (Some(_), Some(Kind::Text)) => written(values, from, to),
         _ => exactly(values, to),
     }
 }
 
 /// The same, with null for each value that has none in the type.
 pub fn try_cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRef> {
+    if Kind::of(from) == Some(Kind::Text) && Kind::of(to) != Some(Kind::Text) {
+        // Strings are read one by one.
+        if let Ok(read) = read(&super::plain(values)?, to, true) {
+            return Ok(read);
+        }
+    }
     match (cast(values, from, to), values.len()) {
         (Ok(cast), _) => Ok(cast),
         (Err(_), 0 | 1) => Ok(new_null_array(to, values.len())),
@@ -85,14 +106,78 @@ pub fn try_cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<Arr
     }
 }
 
-/// As Arrow casts, with times as SQL writes them.
+/// As Arrow casts.
 fn exactly(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    let format = FormatOptions::new()
-        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"))
-        .with_datetime_format(Some("%Y-%m-%d"))
-        .with_time_format(Some("%H:%M:%S%.f"));
-    Ok(cast_with_options(values, to, &CastOptions { safe: false, format_options: format })?)
+    Ok(cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })?)
+}
+
+fn doubles(values: &ArrayRef) -> Result<Float64Array> {
+    Ok(exactly(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
+}
+
+/// Values as SQL writes them, which the language of filters reads again.
+fn written(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRef> {
+    let texts: LargeStringArray = match Kind::of(from) {
+        Some(Kind::Float) => {
+            let plain = exactly(values, &DataType::LargeUtf8)?;
+            plain.as_string::<i64>().iter().map(|text| text.map(double_text)).collect()
+        }
+        Some(Kind::Instant { .. }) => {
+            let clock = clock(from)?;
+            let times = column::narrow_integers(values).ok_or_else(|| unfit(values))?;
+            let one = |(row, value): (usize, &i64)| {
+                if values.is_null(row) {
+                    return Ok(None);
+                }
+                clock.written(*value).map(Some).ok_or_else(|| {
+                    Error::invalid(format!("{value} in the units of {} is too far from 1970", TypeName(from)))
+                })
+            };
+            times.iter().enumerate().map(one).collect::<Result<Vec<_>>>()?.into_iter().collect()
+        }
+        Some(Kind::Time { scale }) => {
+            let times = column::narrow_integers(values).ok_or_else(|| unfit(values))?;
+            let one = |(row, value): (usize, &i64)| values.is_valid(row).then(|| time_text(*value, scale));
+            times.iter().enumerate().map(one).collect()
+        }
+        Some(Kind::Binary) => {
+            let bytes = exactly(values, &DataType::LargeBinary)?;
+            let one = |bytes: Option<&[u8]>| -> Result<Option<String>> {
+                let Some(bytes) = bytes else { return Ok(None) };
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => Ok(Some(text.to_owned())),
+                    Err(_) => Err(Error::invalid(format!("{} is not valid UTF-8", Literal::Binary(bytes.to_vec())))),
+                }
+            };
+            let texts = bytes.as_binary::<i64>().iter().map(one).collect::<Result<Vec<_>>>()?;
+            texts.into_iter().collect()
+        }
+        _ => return exactly(values, to),
+    };
+    exactly(&(Arc::new(texts) as ArrayRef), to)
+}
+
+/// A double as DuckDB writes it: `nan`, `inf`, and a plus before a positive power of ten.
+fn double_text(text: &str) -> String {
+    match text.split_once('e') {
+        Some((digits, power)) if !power.starts_with('-') => format!("{digits}e+{power}"),
+        _ => text.to_ascii_lowercase(),
+    }
+}
+
+fn time_text(value: i64, scale: i32) -> String {
+    let unit = 10_i64.pow(scale.unsigned_abs());
+    let (second, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
+    let time = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+    time + &fraction(rest, scale)
+}
+
+/// A part of a second, with a point before it, without zeroes at its end.
+fn fraction(rest: i64, scale: i32) -> String {
+    match rest {
+        0 => String::new(),
+        _ => format!(".{rest:0width$}", width = scale.unsigned_abs() as usize).trim_end_matches('0').to_owned(),
+    }
 }
 
 /// Dates and timestamps: the same instant, or, where only one type has a time zone, the same time on its clocks.
@@ -113,26 +198,33 @@ fn clock(data_type: &DataType) -> Result<Clock> {
     }
 }
 
-/// What strings say, in the type `to`.
-fn read(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+/// What strings say, in the type `to`; null for those that say nothing of it, if `lenient`.
+fn read(values: &ArrayRef, to: &DataType, lenient: bool) -> Result<ArrayRef> {
     let strings = arrow::compute::cast(values, &DataType::LargeUtf8)?;
     let strings = strings.as_string::<i64>();
     let refused = |text: &str| Error::invalid(format!("'{}' is not a valid {}", clip(text), TypeName(to)));
+    fn all<T>(
+        strings: &LargeStringArray,
+        of: impl Fn(&str) -> Option<T>,
+        refused: Option<&dyn Fn(&str) -> Error>,
+    ) -> Result<Vec<Option<T>>> {
+        let one = |text: Option<&str>| match (text.and_then(&of), text, refused) {
+            (None, Some(text), Some(refused)) => Err(refused(text)),
+            (value, ..) => Ok(value),
+        };
+        strings.iter().map(one).collect()
+    }
+    let refused: Option<&dyn Fn(&str) -> Error> = if lenient { None } else { Some(&refused) };
     let keys = |of: &dyn Fn(&str) -> Option<i128>| -> Result<ArrayRef> {
-        let one = |text: Option<&str>| text.map(|text| of(text).ok_or_else(|| refused(text))).transpose();
-        expression::integers(strings.iter().map(one).collect::<Result<_>>()?, to)
+        expression::integers(all(strings, of, refused)?, to)
     };
     match (Kind::of(to), to) {
         (Some(Kind::Number { scale }), _) => keys(&|text| rounded(&number(text)?, scale)),
         (Some(Kind::Float), _) => {
             let float = |text: &str| special_float(text).or_else(|| Some(number(text)?.nearest()));
-            let one = |text: Option<&str>| text.map(|text| float(text).ok_or_else(|| refused(text))).transpose();
-            expression::floats(strings.iter().map(one).collect::<Result<_>>()?, to)
+            expression::floats(all(strings, float, refused)?, to)
         }
-        (Some(Kind::Bool), _) => {
-            let one = |text: Option<&str>| text.map(|text| truth(text).ok_or_else(|| refused(text))).transpose();
-            Ok(Arc::new(strings.iter().map(one).collect::<Result<BooleanArray>>()?))
-        }
+        (Some(Kind::Bool), _) => Ok(Arc::new(BooleanArray::from(all(strings, truth, refused)?))),
         (Some(Kind::Instant { scale, step, zoned }), _) => {
             // A text without a zone is UTC, as in a comparison.
             keys(&|text| {
@@ -147,9 +239,9 @@ fn read(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         (Some(Kind::Duration { scale }), _) => keys(&|text| Some(Number::scaled(span::parse(text)?, 9).floor(scale).0)),
         (Some(Kind::Binary), DataType::FixedSizeBinary(UUID_BYTES)) => {
             let mut made = FixedSizeBinaryBuilder::with_capacity(strings.len(), UUID_BYTES);
-            for text in strings {
-                match text {
-                    Some(text) => made.append_value(uuid(text).ok_or_else(|| refused(text))?)?,
+            for bytes in all(strings, uuid, refused)? {
+                match bytes {
+                    Some(bytes) => made.append_value(bytes)?,
                     None => made.append_null(),
                 }
             }

@@ -9,6 +9,9 @@ use crate::filter::text::functions::Function;
 use crate::filter::text::number::{Number, power_of_ten};
 use crate::filter::{column, expression};
 
+/// From here on, all doubles are whole numbers.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
 /// The function of each number; `places` is how many decimal places [`Function::Round`] keeps.
 pub fn computed(
     function: Function,
@@ -37,9 +40,16 @@ pub fn computed(
         if values.is_null(row) {
             return Ok(None);
         }
-        of_exact(function, *value, scale, places).map(Some).ok_or_else(|| {
-            Error::invalid(format!("{}({}) does not fit into 128 bits", function.name(), Number::scaled(*value, scale)))
-        })
+        of_exact(function, *value, scale, places)
+            .and_then(|value| rescaled(value, scale, to, function))
+            .map(Some)
+            .ok_or_else(|| {
+                Error::invalid(format!(
+                    "{}({}) does not fit into 128 bits",
+                    function.name(),
+                    Number::scaled(*value, scale)
+                ))
+            })
     };
     expression::integers(integers.iter().enumerate().map(one).collect::<Result<_>>()?, to)
 }
@@ -53,15 +63,26 @@ fn of_float(function: Function, value: f64, places: i64) -> f64 {
         Function::Sign => value.signum(),
         _ if !value.is_finite() => value,
         _ => {
-            let power = 10_f64.powi(places.clamp(-400, 400) as i32);
-            let rounded = (value * power).round() / power;
-            // Beyond what a float holds there is nothing to round, or nothing left.
-            match () {
-                () if rounded.is_finite() => rounded,
-                () if places > 0 => value,
-                () => 0.0,
+            // Powers of ten are exact up to 10^22.
+            let power = 10_f64.powi(places.unsigned_abs().min(400) as i32);
+            match places >= 0 {
+                // What has no such places is as it is.
+                true if !power.is_finite() || (value * power).abs() >= WHOLE_MAX => value,
+                true => (value * power).round() / power,
+                false if !power.is_finite() => 0.0,
+                false => (value / power).round() * power,
             }
         }
+    }
+}
+
+/// A rounded number in units of the scale of its type, which may have fewer places.
+fn rescaled(value: i128, scale: i32, to: &DataType, function: Function) -> Option<i128> {
+    match Kind::of(to) {
+        Some(Kind::Number { scale: own }) if function == Function::Round && own < scale => {
+            Some(value / power_of_ten(scale - own)?)
+        }
+        _ => Some(value),
     }
 }
 

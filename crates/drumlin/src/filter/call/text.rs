@@ -6,10 +6,10 @@ use arrow::array::{Array, ArrayRef, AsArray, GenericStringBuilder, Int64Array, L
 use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Int64Type};
 
-use crate::base::{Error, Result, TypeName};
+use crate::base::{Error, Result};
 use crate::filter::text::functions::Function;
 
-/// The longest string that a function makes.
+/// The most bytes of strings that a function makes of the rows of a batch.
 const BYTES_MAX: usize = 1 << 30;
 
 /// Strings in one physical form.
@@ -68,7 +68,7 @@ pub fn substring(values: &ArrayRef, start: &ArrayRef, count: Option<&ArrayRef>) 
         let begin = match start {
             // A place before the first character counts, too.
             0.. => start - 1,
-            _ => (text.chars().count() as i128 + start).max(0),
+            _ => text.chars().count() as i128 + start,
         };
         let end = match count.map(|count| count.value(row)) {
             Some(count @ ..0) => {
@@ -90,6 +90,7 @@ pub fn substring(values: &ArrayRef, start: &ArrayRef, count: Option<&ArrayRef>) 
 pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
     let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
     let mut made = GenericStringBuilder::<i64>::new();
+    let mut total = 0_usize;
     for row in 0..all[0].len() {
         if all.iter().any(|strings| strings.is_null(row)) {
             made.append_null();
@@ -97,7 +98,7 @@ pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
         }
         let [text, from, to] = [&all[0], &all[1], &all[2]].map(|strings| strings.value(row));
         let places = if from.is_empty() { 0 } else { text.matches(from).count() };
-        fits(text.len().saturating_add(places.saturating_mul(to.len())))?;
+        total = fits(total, text.len().saturating_add(places.saturating_mul(to.len())))?;
         made.append_value(if places == 0 { text.to_owned() } else { text.replace(from, to) });
     }
     Ok(Arc::new(made.finish()))
@@ -107,20 +108,21 @@ pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
 pub fn concat(values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
     let mut made = GenericStringBuilder::<i64>::new();
+    let mut total = 0;
     for row in 0..rows {
         let parts = all.iter().filter(|strings| strings.is_valid(row)).map(|strings| strings.value(row));
-        fits(parts.clone().map(str::len).sum())?;
+        total = fits(total, parts.clone().map(str::len).sum())?;
         made.append_value(parts.collect::<String>());
     }
     Ok(Arc::new(made.finish()))
 }
 
-fn fits(bytes: usize) -> Result<()> {
-    match bytes {
-        0..=BYTES_MAX => Ok(()),
-        _ => Err(Error::invalid(format!(
-            "a string of {bytes} bytes would be made; {} has at most {BYTES_MAX}",
-            TypeName(&DataType::Utf8)
+/// The bytes made so far with `more`, if they may be made.
+fn fits(made: usize, more: usize) -> Result<usize> {
+    match made.saturating_add(more) {
+        bytes @ 0..=BYTES_MAX => Ok(bytes),
+        bytes => Err(Error::invalid(format!(
+            "strings of {bytes} bytes would be made of some rows; at most {BYTES_MAX} can be"
         ))),
     }
 }

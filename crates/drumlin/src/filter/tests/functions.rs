@@ -95,8 +95,9 @@ fn functions_have_their_values() {
         ("concat(key, '/', i, '/', d)", "Ab/-7/-1.25|cD/0/2.50|/25/0.99|Ab//"),
         ("abs(i)", "7 0 25 -"),
         ("abs(u)", "18446744073709551615 0 15 -"),
-        ("round(d)", "-1.00 3.00 1.00 -"),
-        ("round(d, 1)", "-1.30 2.50 1.00 -"),
+        ("round(d)", "-1 3 1 -"),
+        ("round(d, 1)", "-1.3 2.5 1.0 -"),
+        ("round(d, 5)", "-1.25 2.50 0.99 -"),
         ("round(i, -1)", "-10 0 30 -"),
         ("round(f)", "-3.0 NaN 0.0 -"),
         ("round(f, 2)", "-2.5 NaN 0.13 -"),
@@ -111,9 +112,30 @@ fn functions_have_their_values() {
         ("coalesce(key, lower(s), 'none')", "Ab cD  Ab"),
         ("nullif(i, 25)", "-7 0 - -"),
         ("nullif(s, '')", "  Größe |a_b%c|-|-"),
-        ("cast(f as int)", "!NaN"),
-        ("try_cast(f as int)", "-3 - 0 -"),
+        ("cast(f as int)", "!`cast(f as int32)`: NaN is not a valid int32"),
+        ("try_cast(f as int)", "-2 - 0 -"),
+        ("cast(f + 1 as text)", "-1.5 nan 1.125 -"),
+        ("cast(f * 1e300 as text)", "-2.5e+300 nan 1.25e+299 -"),
+        ("d::bool", "true true true -"),
+        ("try_cast(nullif(d, 2.5) - 0.99 as bool)", "true - false -"),
+        ("substring(s, -9, 3)", "  |||-"),
+        ("substring('ab', -3, 2)", "a a a a"),
+        ("coalesce(u, -1)", "18446744073709551615 0 15 -1"),
+        ("coalesce(i, 100000000000000000000)", "-7 0 25 100000000000000000000"),
+        ("round(cast(0.999 as 'decimal128(38, 38)'))", "1 1 1 1"),
+        ("upper(null)", "- - - -"),
+        ("abs(null)", "- - - -"),
+        ("starts_with(s, null)", "- - - -"),
+        ("berlin::text", "2026-03-29 00:30:00+01|2026-10-25 02:30:00+02|1970-01-01 00:59:59.999999+01|-"),
+        ("cast(ts + 0 as text)", "!expected a number"),
+        ("cast(time as text)", "01:02:03.000001 00:00:00 23:59:59.999999 -"),
+        (
+            "cast(cast('2026-03-29 02:20:00.25' as 'timestamp[us]') as 'timestamp[us, tz=Europe/Berlin]')::text",
+            "2026-03-29 03:00:00+02|2026-03-29 03:00:00+02|2026-03-29 03:00:00+02|2026-03-29 03:00:00+02",
+        ),
+        ("cast('-0044-03-15' as date)::text", "-0044-03-15 -0044-03-15 -0044-03-15 -0044-03-15"),
         ("cast(d as bigint)", "-1 3 1 -"),
+        ("cast(d::double * 2 as bigint)", "-2 5 2 -"),
         ("d::double", "-1.25 2.5 0.99 -"),
         ("i::decimal(5,1)", "-7.0 0.0 25.0 -"),
         ("u::int", "!18446744073709551615"),
@@ -210,12 +232,17 @@ fn what_no_function_takes_is_refused() {
         ("cast(i) = 1", "expected `as` and a type"),
         ("cast(i as) = 1", "expected a type"),
         ("i::array<int> = 1", "expected a type behind `::`"),
-        ("starts_with(s, key)", "takes a string as its second value"),
+        ("starts_with(s, key)", "takes a string as its second value, not `key`; a string needs single quotes: 'key'"),
+        ("contains(s, 3)", "takes a string as its second value, not `3`"),
+        (
+            "concat(replace(replace(replace('aaaaaaaa', 'a', 'bbbbbbbb'), 'b', 'cccccccc'), 'c', 'd'), s) is null and cast(bin as text) = ''",
+            "is not valid UTF-8",
+        ),
         ("lower(key", "expected `,` or `)`"),
         ("s || key = 'x'", "concat(a, b)"),
         ("year(nope) = 1", "nope"),
         ("lower(key) and b", "expected a predicate, found lower(key) (string)"),
-        ("\"lower\"(key) = 'a'", "there is no such function"),
+        ("\"lower\"(key) = 'a'", "stands without quotes"),
         ("substring(s, 1, -1) = ''", "length of at least 0"),
     ] {
         let batch = columns();
@@ -244,7 +271,11 @@ fn statistics_of_functions_hold() {
             (0..count).map(|_| (!null(&mut random)).then(|| base + random.i64(0..spread))).collect()
         };
         let (times, numbers) = (integers(), integers());
-        let floats: Vec<Option<f64>> = numbers.iter().map(|n| n.map(|n| n as f64 / 7e6)).collect();
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1.7e308, -1e308, 3e-320];
+        let floats: Vec<Option<f64>> = numbers
+            .iter()
+            .map(|n| n.map(|n| if n % 5 == 0 { odd[n.unsigned_abs() as usize % 7] } else { n as f64 / 7e6 }))
+            .collect();
         let zone = ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Apia"][random.usize(..4)];
         let batch = batch(vec![
             ("ts", Arc::new(TimestampSecondArray::from(times.clone()))),
@@ -253,13 +284,18 @@ fn statistics_of_functions_hold() {
             ("n", Arc::new(Int64Array::from(numbers))),
             ("f", Arc::new(Float64Array::from(floats))),
         ]);
-        let value = match random.u8(0..11) {
+        let value = match random.u8(0..16) {
+            11 => "sign(f)",
+            12 => "try_cast(f as float)",
+            13 => "try_cast(f as int)",
+            14 => "round(f, -308)",
+            15 => "coalesce(try_cast(f as smallint), 7)",
             0 => "year(ts)",
             1 => "year(at)",
             2 => "year(day)",
             3 => "round(f, 1)",
             4 => "floor(f)",
-            5 => "cast(f as int)",
+            5 => "round(f)",
             6 => "round(n, -3)",
             7 => "coalesce(n, 0)",
             8 => "cast(n as double)",
@@ -268,12 +304,17 @@ fn statistics_of_functions_hold() {
         };
         let literal = match value {
             v if v.starts_with("year") => random.i64(1875..2066),
-            "sign(n)" => random.i64(-1..2),
+            "sign(n)" | "sign(f)" => random.i64(-1..2),
             v if v.contains('f') => random.i64(-430..430),
             _ => random.i64(-3_000_000_000..3_000_000_000),
         };
         let op = ["=", "<", ">", "<=", ">=", "<>"][random.usize(..6)];
         let mut text = format!("{value} {op} {literal}");
+        if random.u8(0..6) == 0 {
+            text = format!("{value} is {}null", if random.bool() { "not " } else { "" });
+        } else if random.u8(0..6) == 0 {
+            text = format!("not {text}");
+        }
         if random.u8(0..4) == 0 {
             let unit = ["month", "week", "day", "hour", "year"][random.usize(..5)];
             let column = ["ts", "at", "day"][random.usize(..3)];
@@ -294,5 +335,5 @@ fn statistics_of_functions_hold() {
         }
         decided += usize::from(verdict != Verdict::Some);
     }
-    assert!(decided > 2000, "only {decided} of 3000 were decided");
+    assert!(decided > 1500, "only {decided} of 3000 were decided");
 }

@@ -181,14 +181,23 @@ pub fn call(name: &str, mut args: Vec<Expr>) -> Result<Expr> {
             }
         }
         found => {
-            let part = args.pop();
-            let Some(Expr::Literal(Literal::Text(text))) = part else {
-                let shown = part.map(|part| part.to_string()).unwrap_or_default();
-                return Err(Error::invalid(format!(
-                    "{found}(...) takes a string as its second value, not `{}`; {}",
-                    clip(&shown),
-                    quotes(&shown)
-                )));
+            let text = match args.pop() {
+                Some(Expr::Literal(Literal::Text(text))) => text,
+                Some(Expr::Literal(Literal::Null)) => {
+                    let (expr, pattern) = (Box::new(args.swap_remove(0)), Literal::Null);
+                    return Ok(Expr::Like { expr, negated: false, insensitive: false, pattern, escape: None });
+                }
+                other => {
+                    let hint = match &other {
+                        Some(Expr::Column(path)) => format!("; {}", quotes(&path.join("."))),
+                        _ => String::new(),
+                    };
+                    let shown = other.map(|other| other.to_string()).unwrap_or_default();
+                    return Err(Error::invalid(format!(
+                        "{found}(...) takes a string as its second value, not `{}`{hint}",
+                        clip(&shown)
+                    )));
+                }
             };
             Ok(like(args.swap_remove(0), &text, found != "starts_with", found != "ends_with"))
         }

@@ -74,7 +74,10 @@ impl Dialect for FilterDialect {
         if *next == Token::LParen && !is_operator(&word.value) {
             let name = word.value.clone();
             if quoted || !functions::is_function(&name) {
-                let problem = functions::unknown(&name.to_ascii_lowercase());
+                let problem = match functions::is_function(&name) {
+                    true => "the name of a function stands without quotes".to_owned(),
+                    false => functions::unknown(&name.to_ascii_lowercase()),
+                };
                 return Some(Err(ParserError::ParserError(format!("`{}`: {problem}{start}", clip(&name)))));
             }
             parser.advance_token();
