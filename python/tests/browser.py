@@ -1,4 +1,6 @@
-"""A headless Chromium, driven by Playwright. Where either is missing, tests say loudly that they are skipped."""
+"""A headless Chromium, driven by Playwright, and a store for it to look at. Where Chromium or Playwright is
+missing, tests say loudly that they are skipped.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
 import pytest
 
 import drumlin
@@ -20,6 +23,50 @@ import drumlin
 #: Left behind for people to look at.
 SCREENSHOTS = Path(__file__).resolve().parent / "screenshots"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+#: The table that most tests look at, and how many rows are written to it.
+TABLE = "prices/us/AAPL"
+ROWS = 3000
+
+_TABS = {"rows": "ARCX", "schema": "int64", "versions": "bad ticks", "chart": "600 buckets:", "changes": "deleted"}
+_VIEWS = {"map": "cells in", "log": "retention", "activity": "this process", "metrics": "drumlin_tables"}
+#: All that the page can show, by its address, and a text by which one sees that it is there.
+PLACES: dict[tuple[str, ...], str] = {
+    (): "Choose a table",
+    **{("tables", TABLE, tab, ""): text for tab, text in {**_TABS, "layout": "cells in"}.items()},
+    **{(view,): text for view, text in _VIEWS.items()},
+    ("nodes", "config/feeds/a"): "owner",
+}
+
+
+def frame(start: int, count: int) -> pa.Table:
+    """Rows with a number, a price and a text that may be null."""
+    numbers = range(start, start + count)
+    return pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "close": [float(n * 37 % 1000) / 8 for n in numbers],
+            "venue": [None if n % 10 == 0 else ("XNAS", "ARCX", "BATS")[n % 3] for n in numbers],
+        }
+    )
+
+
+def fill(store: drumlin.Store) -> None:
+    """Tables, versions, a snapshot, a node and a projection."""
+    store.with_message("first load").write(TABLE, frame(0, 2000), sort=["n"])
+    store.append(TABLE, frame(2000, ROWS - 2000))
+    store.snapshot("eod", TABLE)
+    store.with_message("bad ticks").table(TABLE).delete("n < 500")
+    for name in ("MSFT", "NVDA"):
+        store.write(f"prices/us/{name}", frame(0, 50))
+    store.write("prices/eu/SAP", frame(0, 10))
+    store.tree.put("config/feeds/a", {"owner": "me", "on": True})
+    store.tree.projection("by_owner", "config/**", key="payload.owner", value="path")
+
+
+def expected(store: drumlin.Store, **what: Any) -> pa.Table:
+    """The rows that are to be seen."""
+    return store.read(TABLE, **what).to_arrow()
 
 
 def skip(why: str) -> None:
@@ -149,9 +196,9 @@ class Visit:
 
 
 @contextlib.contextmanager
-def visited(browser: Any, store: drumlin.Store, **context: Any) -> Iterator[Visit]:
+def visited(browser: Any, store: drumlin.Store, write: bool = False, **context: Any) -> Iterator[Visit]:
     """A visit to the page of a store, which has no fault when it ends."""
-    with store.ui(open_browser=False) as page:
+    with store.ui(open_browser=False, write=write) as page:
         visit = Visit(browser, page.address, **context)
         yield visit
         visit.close()

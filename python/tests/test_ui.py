@@ -16,36 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from browser import LISTED, Visit, chromium, first_row, until, visited
+from browser import LISTED, PLACES, TABLE, Visit, chromium, expected, fill, first_row, frame, until, visited
 from servers.places import KINDS, place
 
 import drumlin
-
-TABLE = "prices/us/AAPL"
-ROWS = 3000
-
-
-def frame(start: int, count: int) -> pa.Table:
-    numbers = range(start, start + count)
-    return pa.table(
-        {
-            "n": pa.array(numbers, pa.int64()),
-            "close": [float(n * 37 % 1000) / 8 for n in numbers],
-            "venue": [None if n % 10 == 0 else ("XNAS", "ARCX", "BATS")[n % 3] for n in numbers],
-        }
-    )
-
-
-def fill(store: drumlin.Store) -> None:
-    store.with_message("first load").write(TABLE, frame(0, 2000), sort=["n"])
-    store.append(TABLE, frame(2000, ROWS - 2000))
-    store.snapshot("eod", TABLE)
-    store.with_message("bad ticks").table(TABLE).delete("n < 500")
-    for name in ("MSFT", "NVDA"):
-        store.write(f"prices/us/{name}", frame(0, 50))
-    store.write("prices/eu/SAP", frame(0, 10))
-    store.tree.put("config/feeds/a", {"owner": "me", "on": True})
-    store.tree.projection("by_owner", "config/**", key="payload.owner", value="path")
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +47,6 @@ def visit(browser: Any, shown: drumlin.Store, request: pytest.FixtureRequest) ->
         yield visited
         visited.picture(request.node.name)
         visited.close()
-
-
-def expected(store: drumlin.Store, **what: Any) -> pa.Table:
-    return store.read(TABLE, **what).to_arrow()
 
 
 def test_the_tree_shows_tables_with_their_rows_and_is_filtered(visit: Visit, shown: drumlin.Store) -> None:
@@ -598,20 +568,8 @@ def test_a_narrow_page_fits(browser: Any, store: drumlin.Store) -> None:
     for start in range(0, 60, 10):
         store.append("prices/eu/SAP", frame(start, 10))
     store.drop("prices/us/NVDA")
-    with store.ui(open_browser=False, write=True) as page:
-        visit = Visit(browser, page.address, viewport={"width": 600, "height": 800})
-        told = {
-            "rows": "ARCX",
-            "schema": "int64",
-            "versions": "bad ticks",
-            "chart": "600 buckets:",
-            "changes": "deleted",
-            "layout": "cells in",
-        }
-        places: dict[tuple[str, ...], str] = {("tables", TABLE, tab, ""): text for tab, text in told.items()}
-        others = {"map": "cells in", "log": "retention", "activity": "this process", "metrics": "drumlin_tables"}
-        places |= {(): "Choose a table", **{(view,): text for view, text in others.items()}}
-        for place, text in {**places, ("nodes", "config/feeds/a"): "owner"}.items():
+    with visited(browser, store, write=True, viewport={"width": 600, "height": 800}) as visit:
+        for place, text in PLACES.items():
             visit.go(*place)
             visit.page.locator("main", has_text=text).wait_for()
             visit.picture(f"narrow-{'-'.join(place)}")
@@ -625,7 +583,6 @@ def test_a_narrow_page_fits(browser: Any, store: drumlin.Store) -> None:
         assert len(visit.overflows()) > 0
         cells = visit.page.get_by_label("Row groups by block").bounding_box()
         assert cells["height"] > 120, "the map is seen beside what is told of it"
-        visit.close()
 
 
 def test_the_log_names_what_happened(visit: Visit, shown: drumlin.Store) -> None:
