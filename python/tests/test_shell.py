@@ -77,9 +77,30 @@ def test_what_fails_says_why_and_has_an_exit_code(place: Path) -> None:
     assert "NAME=VALUE" in ran.stderr
 
 
+def test_each_statement_is_answered(place: Path) -> None:
+    ran = run(str(place), "select 1 as a; insert into users values (5, 'x'); select 2 as b", "-f", "csv")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "a\n1\nb\n2\n", "drumlin: 1 row\n")
+    ran = run(str(place), text="begin; select 3 as c; delete from users where id = 5; select 4 as d; commit;")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "c\n3\nd\n4\n", "drumlin: 1 row\n")
+    wide = str(2**127 - 1)
+    assert wide in run(str(place), f"select {wide}::hugeint as h").stdout
+
+
+def test_output_that_is_closed_is_told(place: Path) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", f"{COMMAND} sql {place} 'select 1' >&-"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert "standard output is closed" in ran.stderr
+
+
 def test_control_characters_are_escaped(place: Path) -> None:
     with drumlin.open(place) as store:
         store.write("odd", {"s": ["a\x1b[2Jb", "\u202eevil"]})
+        store.write("bad", {"a\x1b[31mred": [1]})
+    ran = run(str(place), "select nope from bad")
+    assert ran.returncode == 1
+    assert "\x1b" not in ran.stderr
     ran = run(str(place), "select s from odd")
     assert "\x1b" not in ran.stdout
     assert "\u202e" not in ran.stdout
@@ -143,6 +164,13 @@ def test_the_prompt_runs_what_is_typed(place: Path, tmp_path: Path) -> None:
     assert "prices/AAPL" in terminal.says(".tables", "drumlin> ")
     assert "close" in terminal.says(".schema prices/AAPL", "drumlin> ")
     assert "not known" in terminal.says(".nothing", "drumlin> ")
+    # Ctrl-C ends a statement, not the prompt.
+    os.write(terminal.fd, b"select count(*) from range(100000000000) a;\n")
+    time.sleep(1)
+    os.write(terminal.fd, b"\x03")
+    terminal.until("interrupted")
+    terminal.until("drumlin> ")
+    assert "end with a semicolon" in terminal.says("help", "drumlin> ")
     # Tab completes tables and columns.
     assert "prices.AAPL" in terminal.says("select clo\t from prices.A\t;", "drumlin> ")
     assert terminal.end() == 0

@@ -5,9 +5,13 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use serde_json::Value;
 
+use crate::grid::one_line;
+
 /// Prints `text` on standard error after the program's name. A message that cannot be printed does not fail the command.
 pub fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "drumlin: {text}");
+    let text = text.to_string();
+    let lines: Vec<String> = text.split('\n').map(one_line).collect();
+    let _ = writeln!(io::stderr(), "drumlin: {}", lines.join("\n"));
 }
 
 /// Whether standard output was closed before the program began. Then what takes its place is a device that keeps nothing, opened for

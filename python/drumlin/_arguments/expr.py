@@ -197,7 +197,7 @@ class Expr:
         return self._predicate(f"{'ilike' if ignore_case else 'like'} {_quoted(pattern)}{behind}")
 
     def _call(self, name: str, *args: Any) -> "Expr":
-        texts = [str(arg) if isinstance(arg, Expr) else literal(arg, f"{name}(...)")._text for arg in args]
+        texts = ["null" if arg is None else _operand(arg, f"{name}(...)")._text for arg in args]
         return Expr(f"{name}({', '.join([self._text, *texts])})", _Binding.ATOM)
 
     def lower(self) -> "Expr":
@@ -211,6 +211,22 @@ class Expr:
     def trim(self) -> "Expr":
         """The text without spaces before and after it."""
         return self._call("trim")
+
+    def trim_start(self) -> "Expr":
+        """The text without spaces before it."""
+        return self._call("ltrim")
+
+    def trim_end(self) -> "Expr":
+        """The text without spaces after it."""
+        return self._call("rtrim")
+
+    def concat(self, *others: Any) -> "Expr":
+        """The value and the ``others`` one after the other, as text; a null is none.
+
+        >>> col("first").concat(" ", col("last")) == "Ada Byron"
+        Expr(concat(first, ' ', last) = 'Ada Byron')
+        """
+        return self._call("concat", *others)
 
     def length(self) -> "Expr":
         """The number of characters of a text, or of bytes of binary data."""
@@ -293,6 +309,10 @@ class Expr:
         """The day of the week: 0 is a Sunday."""
         return self._call("dayofweek")
 
+    def iso_day_of_week(self) -> "Expr":
+        """The day of the week: 1 is a Monday, 7 a Sunday."""
+        return self._call("isodow")
+
     def day_of_year(self) -> "Expr":
         """The day of the year, from 1."""
         return self._call("dayofyear")
@@ -348,7 +368,7 @@ class Expr:
         >>> col("address").field("city") == "Oslo"
         Expr(address.city = 'Oslo')
         """
-        if self._binding != _Binding.ATOM:
+        if self._binding != _Binding.ATOM or self._text.endswith(")"):
             raise InvalidArgument(f"{self._text} is not a column, so it has no fields")
         return Expr(f"{self._text}.{_written(name)}", _Binding.ATOM)
 

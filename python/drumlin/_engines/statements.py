@@ -2,7 +2,7 @@
 the operation of the store that Python has. A statement is one commit, and so are all from ``begin`` to ``commit``."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from drumlin import _drumlin
@@ -13,7 +13,7 @@ from drumlin._engines.sql import connect, prepare, query, quoted, relation, type
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
-__all__ = ["changes", "script"]
+__all__ = ["answers", "changes", "script"]
 
 #: What DuckDB calls statements that only read.
 _READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
@@ -30,19 +30,25 @@ class _Rollback(Exception):
 def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
     """Runs statements one after the other; returns what the last one gives: the relation of a query, or the report of a
     change."""
+    last = None
+    for answer in answers(place, text, as_of, params):
+        last = answer
+    return last
+
+
+def answers(place: Any, text: str, as_of: AsOf | None, params: Any) -> Iterator[Any]:
+    """Runs statements one after the other, and gives what each gives; of a transaction, once it is committed."""
     parts = _parts(text)
     if len(parts) > 1 and params is not None:
         raise InvalidArgument("params are for one statement; give each its own call")
     if as_of is not None and any(kind in _CHANGES for kind, _ in parts):
         raise InvalidArgument("as_of is for queries; what is old is not changed")
-    answer = None
     for block in _blocks(place, parts, params):
         if isinstance(block, list):
-            answer = _together(place, block, as_of)
+            yield from _together(place, block, as_of)
             continue
         statement, told = block
-        answer = _one(place, statement, told, as_of, params)
-    return answer
+        yield _one(place, statement, told, as_of, params)
 
 
 def changes(text: str) -> bool:
@@ -116,25 +122,24 @@ def _one(place: Any, text: str, told: dict[str, Any] | None, as_of: AsOf | None,
     return _again(lambda: place._atomically(lambda tables: _DO[told["do"]](tables, told)))
 
 
-def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> Any:
-    """The statements of a transaction in one commit; returns what the last of them gives, rows as they are read now."""
+def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> list[Any]:
+    """The statements of a transaction in one commit; returns what each of them gives, rows as they are read now."""
     *statements, (_, end) = block
 
-    def run(tables: Any) -> Any:
-        answer = None
-        for text, told in statements:
-            if told is None:
-                answer = query(tables, text, as_of, None).to_arrow_table()
-            else:
-                answer = _DO[told["do"]](tables, told)
+    def run(tables: Any) -> list[Any]:
+        made = [
+            query(tables, text, as_of, None).to_arrow_table() if told is None else _DO[told["do"]](tables, told)
+            for text, told in statements
+        ]
         if end == {"do": "rollback"}:
             raise _Rollback
-        return answer
+        return made
 
     try:
-        return _again(lambda: place._atomically(run))
+        done: list[Any] = _again(lambda: place._atomically(run))
     except _Rollback:
-        return None
+        return [None]
+    return done
 
 
 def _again(run: Callable[[], Any]) -> Any:

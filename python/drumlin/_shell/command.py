@@ -7,13 +7,15 @@ queries run beside another process that writes.
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import drumlin
 from drumlin import Error, InvalidArgument, Store, _drumlin
-from drumlin._engines.statements import changes
+from drumlin._engines.sql import quoted
+from drumlin._engines.statements import answers, changes
 from drumlin._optional import need
 from drumlin._shell.prompt import Prompt
 
@@ -23,6 +25,9 @@ _DONE, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
 #: Rows that the table form prints.
 _TABLE_ROWS = 100
 _UNLIMITED = 2**64 - 1
+
+#: What controls a terminal, hides, or turns the direction of text around it; but lines end.
+_UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 _EXAMPLES = """\
 examples:
@@ -60,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 def say(text: object) -> None:
     """Says something on standard error, after the program's name."""
     with contextlib.suppress(OSError):
-        print(f"drumlin: {text}", file=sys.stderr)
+        print(f"drumlin: {_UNSAFE.sub(lambda found: ascii(found[0])[1:-1], str(text))}", file=sys.stderr)
 
 
 class Session:
@@ -98,20 +103,28 @@ class Session:
         return self._store
 
     def run(self, text: str) -> int:
-        """Runs statements; prints the answer of the last one, or why it failed. Returns the exit code."""
+        """Runs statements; prints the answer of each, or why it failed. Returns the exit code."""
         duckdb = need("duckdb", "drumlin sql", "duckdb")
         try:
             return self._run(text)
         except (Error, duckdb.Error, TypeError) as error:
             say(error)
             return _USAGE if isinstance(error, InvalidArgument) and self.transaction is None else _FAILED
+        except RuntimeError as error:
+            # So DuckDB says that Ctrl-C was pressed.
+            if "interrupt" not in str(error).lower():
+                raise
+            raise KeyboardInterrupt from None
 
     def _run(self, text: str) -> int:
         if not text.strip(" \t\r\n;"):
             return _DONE
         place = self.transaction or self.store(writes=changes(text))
-        answer = place.sql(text) if self._as_of is None or changes(text) else place.sql(text, as_of=self._as_of)
-        return self._print(answer)
+        as_of = None if changes(text) else self._as_of
+        code = _DONE
+        for answer in answers(place, text, as_of, None):
+            code = max(code, self._print(answer))
+        return code
 
     def begin(self) -> None:
         """Begins a transaction, which takes the statements that follow."""
@@ -133,6 +146,14 @@ class Session:
         if answer is None:
             return _DONE
         if hasattr(answer, "to_arrow_reader"):
+            # Arrow's decimals have a digit less.
+            wide = [name for name, type_ in zip(answer.columns, answer.types, strict=True) if "HUGEINT" in str(type_)]
+            if wide and len(set(answer.columns)) == len(answer.columns):
+                chosen = [
+                    f"{quoted(name)}::varchar as {quoted(name)}" if name in wide else quoted(name)
+                    for name in answer.columns
+                ]
+                answer = answer.project(", ".join(chosen))
             answer = answer.to_arrow_reader()
         if not hasattr(answer, "__arrow_c_stream__"):
             say(_told(answer))

@@ -65,6 +65,9 @@ class Prompt:
                 given.clear()
                 print("^C")
                 continue
+            if not given and line.strip() in ("exit", "quit", "help"):
+                # As shells have it.
+                line = f".{line.strip()}"
             if not given and line.strip().startswith("."):
                 if self._short(line.strip()):
                     break

@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::DataType;
 use clap::Args;
-use drumlin::{AsOf, Content, Store, Tables};
+use drumlin::{AsOf, Content, Store, Tables, TypeName};
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
@@ -34,7 +35,7 @@ pub struct Get {
     place: Place,
     /// The node, or a pattern with *, ? and **
     path: String,
-    /// Values of the key's columns, of a table with a key
+    /// Values of the key's columns, of a table with a key; bytes as x'00ff'
     #[arg(allow_negative_numbers = true)]
     key: Vec<String>,
     /// How a row is printed
@@ -89,10 +90,23 @@ impl Get {
         }
         let exact = CastOptions { safe: false, ..CastOptions::default() };
         let mut values = Vec::new();
-        for (field, text) in columns.iter().zip(&self.key) {
-            let text: ArrayRef = Arc::new(StringArray::from(vec![text.as_str()]));
-            let value = cast_with_options(&text, field.data_type(), &exact)
-                .map_err(|error| Failure::Usage(format!("column '{}' of the key: {error}", field.name())))?;
+        for (field, given) in columns.iter().zip(&self.key) {
+            let text: ArrayRef = Arc::new(StringArray::from(vec![given.as_str()]));
+            let refused = || {
+                let (name, wanted) = (field.name(), TypeName(field.data_type()));
+                Failure::Usage(format!("column '{name}' of the key: '{given}' is not a valid {wanted}"))
+            };
+            let value = match (given.strip_prefix("x'").and_then(|hex| hex.strip_suffix('\'')), field.data_type()) {
+                (
+                    Some(hex),
+                    DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_),
+                ) => {
+                    let bytes = bytes_of(hex).ok_or_else(refused)?;
+                    let bytes: ArrayRef = Arc::new(BinaryArray::from_vec(vec![&bytes]));
+                    cast_with_options(&bytes, field.data_type(), &exact).map_err(|_| refused())?
+                }
+                (_, wanted) => cast_with_options(&text, wanted, &exact).map_err(|_| refused())?,
+            };
             values.push(value);
         }
         let keys = RecordBatch::try_new(view.key_schema().clone(), values)?;
@@ -103,4 +117,12 @@ impl Get {
         }
         rows::print(self.format, &rows.schema(), std::iter::once(Ok(rows)), (u64::MAX, ""), out)
     }
+}
+
+/// The bytes of pairs of hexadecimal digits.
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let pairs = hex.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?, 16).ok())
+        .collect()
 }

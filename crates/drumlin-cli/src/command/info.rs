@@ -64,13 +64,10 @@ impl Info {
         } else {
             format!("{} row groups", count(stat.row_groups))
         };
-        writeln!(
-            out,
-            "{} rows, {} in {groups}, {} versions",
-            count(stat.rows),
-            bytes(stat.bytes),
-            count(stat.versions)
-        )?;
+        let versions =
+            if stat.versions == 1 { "1 version".to_owned() } else { format!("{} versions", count(stat.versions)) };
+        let rows = if stat.rows == 1 { "1 row".to_owned() } else { format!("{} rows", count(stat.rows)) };
+        writeln!(out, "{rows}, {} in {groups}, {versions}", bytes(stat.bytes))?;
         if let Some(newest) = newest {
             let message = newest.note.message.map(|message| format!(": {}", one_line(&message))).unwrap_or_default();
             writeln!(

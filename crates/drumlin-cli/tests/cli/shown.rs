@@ -45,7 +45,7 @@ fn a_row_by_its_key() {
     assert_eq!(desk.ok(&["get", "s", "users", "1"]), "{\"id\":1,\"name\":\"ada\"}\n");
     assert_eq!(desk.ok(&["get", "s", "users", "-2", "-f", "table"]), "id  name\n-2  alan\n");
     desk.fails(1, &["get", "s", "users", "3"], &["'users' has no row with the key 3"]);
-    desk.fails(2, &["get", "s", "users", "x"], &["column 'id' of the key", "x"]);
+    desk.fails(2, &["get", "s", "users", "x"], &["column 'id' of the key: 'x' is not a valid int64"]);
     desk.fails(2, &["get", "s", "users", "1", "2"], &["has 1 columns (id), not 2"]);
     desk.fails(1, &["get", "s", "a/x", "1"], &["a/x", "key"]);
     desk.fails(1, &["get", "s", "users"], &["drumlin get s users KEY"]);
