@@ -2,8 +2,8 @@
 
 The blocks of a page run in order, in one namespace and one folder. A block of Python may be followed by one of
 `output`: what the block prints, with the value of its last line if that is an expression; or the error that it ends
-with. In a block of `console` the lines after a command are what that prints. `...` stands for any text. A block whose
-first line says `# not run:` and why is left out. With `DRUMLIN_WRITE_DOCS=1` in the environment a page gets what its
+with. In a block of `console` the lines after a command are what that prints. `...` stands for any text. A block below
+a comment `<!-- not run: why -->` is left out. With `DRUMLIN_WRITE_DOCS=1` in the environment a page gets what its
 blocks print, where it shows something else.
 """
 
@@ -22,9 +22,11 @@ from typing import Any
 import drumlin
 
 ROOT = Path(__file__).parents[2]
-NOT_RUN = "# not run: "
 
-_FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^(?:<!-- not run: (?P<why>[^\n]*) -->\n)?```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^```[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
@@ -40,10 +42,12 @@ class Block:
     at: int = 0
     #: The block of `output` after it, if there is one.
     output: "Block | None" = None
+    #: Why it is not run, if it is not.
+    not_run: str | None = None
 
     @property
     def runs(self) -> bool:
-        return not self.code.startswith(NOT_RUN)
+        return self.not_run is None
 
     @property
     def place(self) -> str:
@@ -72,7 +76,8 @@ def blocks(text: str, language: str | None = None, page: str = "README.md") -> l
     found: list[Block] = []
     end = 0
     for fence in _FENCE.finditer(text):
-        block = Block(page, fence[1], fence[2], text.count("\n", 0, fence.start()) + 2, fence.start(2))
+        at = fence.start("code")
+        block = Block(page, fence["language"], fence["code"], text.count("\n", 0, at) + 1, at, not_run=fence["why"])
         if block.language == "output":
             follows = found and found[-1].language == "python" and not text[end : fence.start()].strip()
             assert follows, f"{block.place}: no block of Python stands before this output"

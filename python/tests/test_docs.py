@@ -23,7 +23,7 @@ sys.path.insert(0, str(pages.ROOT / "docs" / "site"))
 import make_site
 
 HTML = pages.ROOT / "site" / "html"
-#: Blocks that say `# not run:`. One more is noticed here, and needs a reason.
+#: Blocks that are not run. One more is noticed here, and needs a reason.
 NOT_RUN = 12
 #: All that is written by hand: pages of the site, and documents that are pages of it.
 WRITTEN = {
@@ -82,8 +82,9 @@ def test_what_needs_a_bucket_runs_on_a_server(tmp_path: Path, monkeypatch: pytes
     if s3.build("versitygw") is None:
         pytest.skip("NO GO: blocks of pages that need a bucket are not run")
     page = "guides/buckets.md"
-    mark = f"{pages.NOT_RUN}needs a bucket\n"
-    wanted = [block for block in pages.blocks(WRITTEN[page].read_text(), page=page) if block.code.startswith(mark)]
+    wanted = [
+        block for block in pages.blocks(WRITTEN[page].read_text(), page=page) if block.not_run == "needs a bucket"
+    ]
     assert len(wanted) == 4
     with s3.serve("versitygw", tmp_path / "buckets") as port:
         given = s3.options(port)
@@ -92,7 +93,7 @@ def test_what_needs_a_bucket_runs_on_a_server(tmp_path: Path, monkeypatch: pytes
             monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", given[name])
         names: dict[str, Any] = {}
         for at, block in enumerate(wanted):
-            code = re.sub(r"s3://[\w/]+", f"s3://test/{at}", block.code.removeprefix(mark))
+            code = re.sub(r"s3://[\w/]+", f"s3://test/{at}", block.code)
             for name in ("endpoint", "region", "aws_access_key_id", "aws_secret_access_key"):
                 code = re.sub(rf'"{name}": "[^"]+"', f'"{name}": "{given[name]}"', code)
             block.code = code
