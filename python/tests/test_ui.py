@@ -411,8 +411,7 @@ def test_millions_of_rows_and_many_tables_are_scrolled_over(browser: Any, store:
 
 
 def test_many_tables_are_folded_and_the_open_one_is_in_view(browser: Any, store: drumlin.Store) -> None:
-    store.write_many({f"t/{n // 100:02}/{n:04}": {"x": [n]} for n in range(1000)})
-    store.write("a", {"x": [1]})
+    store.write_many({"a": {"x": [1]}, **{f"t/{n // 100:02}/{n:04}": {"x": [n]} for n in range(1000)}})
     with visited(browser, store) as visit:
         nodes = visit.page.locator("[role=treeitem]")
         assert [node.get_attribute("data-path") for node in nodes.all()] == ["a", "t"]
@@ -420,8 +419,8 @@ def test_many_tables_are_folded_and_the_open_one_is_in_view(browser: Any, store:
         assert "1,000 tables" in visit.node("t").inner_text()
         visit.table("t/07/0750")
         visit.node("t/07/0750").wait_for()
-        frame, row = visit.page.locator("#tree").bounding_box(), visit.node("t/07/0750").bounding_box()
-        assert frame["y"] <= row["y"] <= frame["y"] + frame["height"] - row["height"]
+        tree, row = visit.page.locator("#tree").bounding_box(), visit.node("t/07/0750").bounding_box()
+        assert tree["y"] <= row["y"] <= tree["y"] + tree["height"] - row["height"]
         assert visit.node("t/07/0750").get_attribute("aria-selected") == "true"
         assert nodes.evaluate_all("all => all.some(node => node.dataset.path.startsWith('t/06/'))") is False
         # What is folded again stays so, whatever is committed.
@@ -582,7 +581,7 @@ def test_a_narrow_page_fits(browser: Any, store: drumlin.Store) -> None:
         visit.page.evaluate("document.querySelector('.held span').style = 'width: 1ch; overflow-wrap: anywhere'")
         assert len(visit.overflows()) > 0
         cells = visit.page.get_by_label("Row groups by block").bounding_box()
-        assert cells["height"] > 120, "the map is seen beside what is told of it"
+        assert cells["height"] > 120, "the map is seen beside what is said of it"
 
 
 def test_the_log_names_what_happened(visit: Visit, shown: drumlin.Store) -> None:

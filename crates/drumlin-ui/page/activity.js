@@ -43,12 +43,12 @@ export class ActivityView {
     const isolate = (/** @type {string} */ text) => el("span", { class: "isolate" }, shown(text));
     return [
       part("Snapshots", ["Name", "Taken (UTC)", "#Tables"], told.snapshots, (s) => [isolate(s.name), time(s.time), count(s.tables)]),
-      part("Trash", ["Table", "Dropped (UTC)", "#Rows", "#Size", ""], told.trash, (item) => [isolate(item.path), time(item.time), count(item.rows),
-        bytes(item.bytes), this.write && button("Undrop", () => this.undrop(item.path), { "aria-label": `Undrop ${shown(item.path)}` })]),
+      part("Trash", ["Table", "Dropped (UTC)", "#Rows", "#Size", ...(this.write ? ["Action"] : [])], told.trash, (item) => [isolate(item.path), time(item.time), count(item.rows),
+        bytes(item.bytes), ...(this.write ? [button("Undrop", () => this.undrop(item.path), { "aria-label": `Undrop ${shown(item.path)}` })] : [])]),
       part("Sessions", ["Session", "Last commit (UTC)", "State"], told.sessions, (s) => [s.session, time(s.time), s.own ? "this process" : s.ended ? "ended" : "may write"]),
       part("Leases and staged jobs", ["Hold", "Job", "Last beat (UTC)", "#Life"], told.holds, (hold) => [hold.hold, hold.job === null ? "lease" : shown(hold.job),
         time(hold.beat), `${count(hold.life_seconds)} s`]),
-      part("Projections", ["Name", "Pattern", "#Entries", ""], told.projections, (p) => [isolate(p.name), isolate(p.pattern), count(p.entries),
+      part("Projections", ["Name", "Pattern", "#Entries", "Action"], told.projections, (p) => [isolate(p.name), isolate(p.pattern), count(p.entries),
         button("Show", () => this.projection(p.name), { "aria-label": `Show ${shown(p.name)}` })]),
       part("Durable triggers", ["Name", "Pattern", "Called up to", "By session"], told.triggers, (t) => [isolate(t.name), isolate(t.pattern),
         `commit ${count(t.done)}`, t.session === 0 ? "none" : t.session]),

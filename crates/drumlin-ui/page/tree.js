@@ -27,6 +27,8 @@ export class Tree {
     this.foldsAll = nodes > FOLDED_FROM;
     /** @type {Set<string>} */
     this.except = new Set();
+    /** The node that was brought into view last. */
+    this.revealed = "";
     /** The node that the next answer brings into view. */
     this.wanted = "";
     /** @type {Map<number, Node[]>} */
@@ -170,8 +172,10 @@ export class Tree {
     const node = this.node(index);
     if (!node) return;
     this.choose(node.path);
-    if (node.table || node.payload) this.open(node);
-    else if (node.children > 0 && !this.filter) this.fold(node);
+    if (node.table || node.payload) {
+      this.revealed = node.path;
+      this.open(node);
+    } else if (node.children > 0 && !this.filter) this.fold(node);
   }
 
   /** Marks the node that is shown. @param {string} path */
@@ -180,12 +184,13 @@ export class Tree {
     for (const row of this.scroller.rows.values()) row.setAttribute("aria-selected", String(row.dataset.path === path));
   }
 
-  /** Marks the node that is shown, unfolds those above it and brings it into view. What is marked already stays as it is, so that
-   * what somebody folds stays folded. @param {string} path */
+  /** Marks the node that is shown, unfolds those above it and brings it into view; this once, so that what somebody folds stays
+   * folded. @param {string} path */
   async reveal(path) {
-    if (path === this.chosen) return;
+    const known = path === this.revealed;
+    this.revealed = path;
     this.choose(path);
-    if (path === "") return;
+    if (known || path === "") return;
     for (let end = path.indexOf("/"); end >= 0; end = path.indexOf("/", end + 1)) {
       if (this.foldsAll !== this.except.has(path.slice(0, end))) this.turn(path.slice(0, end));
     }

@@ -17,7 +17,7 @@ export class VersionsPanel {
     this.latest = new Latest();
     this.list = el("ol", { class: "line", "aria-label": "Versions, the newest first" });
     this.headings = el("div", { class: "headings of-versions", "aria-hidden": "true", hidden: true },
-      ...["Version", "Kind", "Rows", "Turnover", "Added and removed", "Message, snapshots", "Time (UTC), writer"].map((name) => el("span", {}, name)));
+      ...["Version", "Kind", "Rows", "Turnover", "Added and removed", "Message, snapshots", "Time (UTC), writer", "Actions"].map((name) => el("span", {}, name)));
     this.more = button("Older versions", () => this.load(false), { hidden: true });
     this.error = el("div", { class: "error", role: "alert", hidden: true });
     this.held = el("div", {});
@@ -67,7 +67,7 @@ export class VersionsPanel {
     if (held.length === 0) return [];
     const rows = held.map(({ name, time: taken, version }) => [el("span", { class: "isolate" }, shown(name)), `v${version}`, time(taken),
       button("Rows", () => this.read(`snapshot:${name}`), { "aria-label": `Rows in snapshot ${shown(name)}` })]);
-    return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken (UTC)", ""], rows)];
+    return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken (UTC)", "Action"], rows)];
   }
 
   /** Rows removed to the left, rows added to the right, by the root of their numbers so that small ones show. @param {Version} version */

@@ -28,16 +28,18 @@ pub fn commits(context: &Context, query: &Query) -> Result<Reply> {
     };
     let (mut feed, cut) = beginning(context, since.min(now), now)?;
     let mut commits = Vec::new();
-    context.settings.look(context)?;
     while (commits.len() as u64) < limit {
         match feed.next(Some(Duration::ZERO)) {
-            Ok(Some(commit)) => commits.push(describe(context, &commit)?),
+            Ok(Some(commit)) => commits.push(commit),
             Ok(None) => break,
             // A checkpoint has cut the log in between: the rest is asked for again.
             Err(e) if e.kind() == ErrorKind::SnapshotExpired => break,
             Err(e) => return Err(e),
         }
     }
+    // After they were read, so that what they left is there.
+    context.settings.look(store, &context.listings)?;
+    let commits = commits.iter().map(|commit| describe(context, commit)).collect::<Result<Vec<_>>>()?;
     let found = !commits.is_empty();
     let mut reply = Reply::json(&json!({ "seq": feed.seq().0, "cut": cut, "commits": commits }));
     reply.found = found;
@@ -83,7 +85,7 @@ fn describe(context: &Context, commit: &Commit) -> Result<Value> {
         true
     })?;
     if count == 0 {
-        events = context.settings.changed_by(context, commit)?;
+        events = context.settings.changed_by(&context.store, &context.listings, commit)?;
         count = events.len();
     }
     Ok(json!({

@@ -11,9 +11,8 @@ use drumlin::{Activity, Commit, ErrorKind, Result, Retention, Seq, Store, Tables
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::listing::Node;
-use super::table::retention;
+use super::listing::{Listings, Node};
+use super::show::retention;
 
 /// The commits between two looks among which the one that made a change is searched.
 const SEARCHED_MAX: u64 = 10_000;
@@ -43,20 +42,19 @@ struct Seen {
 
 impl Settings {
     /// Compares what there is with what there was.
-    pub fn look(&self, context: &Context) -> Result<()> {
-        let store = &context.store;
+    pub fn look(&self, store: &Store, listings: &Listings) -> Result<()> {
         let mut known = self.0.lock();
         let seq = store.seq()?.0;
         if known.seen.as_ref().is_some_and(|(of, _)| *of == seq) {
             return Ok(());
         }
         let now = Seen::of(store)?;
-        // If a commit comes meanwhile, which of them did what is not known.
+        // If a commit came in between, which of them did what is not known.
         let alone = store.seq()?.0 == seq;
         let before = known.seen.take();
         let changes = before.as_ref().map(|(_, before)| now.changes(before)).unwrap_or_default();
         if let (Some((since, _)), true, false) = (before, alone, changes.is_empty())
-            && let Some(commit) = only_silent(context, &now, since, seq)?
+            && let Some(commit) = only_silent(store, listings, &now, since, seq)?
         {
             known.tell(commit, changes);
         }
@@ -65,14 +63,14 @@ impl Settings {
     }
 
     /// What a commit did of which the feed tells nothing, as events; none if it is not known.
-    pub fn changed_by(&self, context: &Context, commit: &Commit) -> Result<Vec<Value>> {
+    pub fn changed_by(&self, store: &Store, listings: &Listings, commit: &Commit) -> Result<Vec<Value>> {
         let mut known = self.0.lock();
         let seq = commit.seq().0;
         if let Some(told) = known.told.get(&seq) {
             return Ok(told.clone());
         }
         let Some((_, seen)) = &known.seen else { return Ok(Vec::new()) };
-        let found = left_by(context, seen, commit)?;
+        let found = left_by(store, listings, seen, commit)?;
         if !found.is_empty() {
             known.tell(seq, found.clone());
         }
@@ -115,13 +113,13 @@ impl Seen {
 }
 
 /// The only commit after `since` and up to `until` of which neither the feed nor what it left tells anything.
-fn only_silent(context: &Context, seen: &Seen, since: u64, until: u64) -> Result<Option<u64>> {
+fn only_silent(store: &Store, listings: &Listings, seen: &Seen, since: u64, until: u64) -> Result<Option<u64>> {
     if until.saturating_sub(since) > SEARCHED_MAX {
         return Ok(None);
     }
     let mut found = None;
     let searched = (|| -> Result<()> {
-        let mut feed = context.store.changes(Seq(since))?;
+        let mut feed = store.changes(Seq(since))?;
         while feed.seq().0 < until {
             let Some(commit) = feed.next(Some(Duration::ZERO))? else { break };
             let mut silent = true;
@@ -129,7 +127,8 @@ fn only_silent(context: &Context, seen: &Seen, since: u64, until: u64) -> Result
                 silent = false;
                 false
             })?;
-            if silent && left_by(context, seen, &commit)?.is_empty() && found.replace(commit.seq().0).is_some() {
+            if silent && left_by(store, listings, seen, &commit)?.is_empty() && found.replace(commit.seq().0).is_some()
+            {
                 found = None;
                 break;
             }
@@ -145,11 +144,11 @@ fn only_silent(context: &Context, seen: &Seen, since: u64, until: u64) -> Result
 }
 
 /// What there is that the commit made: a snapshot that is still held, a retention that was not set again.
-fn left_by(context: &Context, seen: &Seen, commit: &Commit) -> Result<Vec<Value>> {
+fn left_by(store: &Store, listings: &Listings, seen: &Seen, commit: &Commit) -> Result<Vec<Value>> {
     let taken = seen.snapshots.iter().filter(|(_, (time, _))| *time == commit.time().0);
     let tables = |count: u64| format!("{count} {}", if count == 1 { "table" } else { "tables" });
     let mut found: Vec<Value> = taken.map(|(name, (_, count))| event("snapshot", name, Some(tables(*count)))).collect();
-    let names = context.listings.names(&context.store)?;
+    let names = listings.names(store)?;
     let mut changed = names.nodes.iter().filter(|node| node.seq == commit.seq().0).peekable();
     while let Some(node) = changed.next() {
         // A node that comes before one below it was made for that.
@@ -157,7 +156,7 @@ fn left_by(context: &Context, seen: &Seen, commit: &Commit) -> Result<Vec<Value>
         if changed.peek().is_some_and(below) {
             continue;
         }
-        found.push(event("retention", &node.path, Some(keeps(context.store.retention(&node.path)?))));
+        found.push(event("retention", &node.path, Some(keeps(store.retention(&node.path)?))));
     }
     Ok(found)
 }

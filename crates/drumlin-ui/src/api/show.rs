@@ -9,7 +9,7 @@ use drumlin::arrow::datatypes::{DataType, Field, Schema};
 use drumlin::arrow::ipc::writer::StreamWriter;
 use drumlin::arrow::temporal_conversions::timestamp_us_to_datetime;
 use drumlin::arrow::util::display::{ArrayFormatter, FormatOptions};
-use drumlin::{Error, Result, Timestamp, TypeName};
+use drumlin::{Error, Result, Retention, Timestamp, TypeName};
 use serde_json::{Value, json};
 
 /// The bytes of a value that a row shows.
@@ -58,6 +58,21 @@ pub fn time(time: Timestamp) -> Value {
     match timestamp_us_to_datetime(time.0) {
         Some(datetime) => json!(datetime.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()),
         None => json!(format!("{} us", time.0)),
+    }
+}
+
+/// What a retention keeps, in words.
+pub fn retention(retention: Retention) -> String {
+    match retention {
+        Retention::KeepAll => "all versions".into(),
+        Retention::KeepLast(1) => "the last version".into(),
+        Retention::KeepLast(n) => format!("the last {n} versions"),
+        Retention::KeepMicros(micros) => {
+            let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes")];
+            let whole = units.into_iter().find(|(unit, _)| micros >= *unit && micros % unit == 0);
+            let (unit, name) = whole.unwrap_or((1_000_000, "seconds"));
+            format!("versions of the last {} {name}", micros / unit)
+        }
     }
 }
 

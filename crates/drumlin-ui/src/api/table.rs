@@ -1,13 +1,11 @@
 //! Figures of the store, and what is known of a table: its columns, order, constraints and versions.
 
-use drumlin::{
-    Activity, AsOf, DatasetOptions, Path, Pattern, Result, Retention, ScanOptions, Tables, TypeName, VersionInfo,
-};
+use drumlin::{Activity, AsOf, DatasetOptions, Path, Pattern, Result, ScanOptions, Tables, TypeName, VersionInfo};
 use serde_json::{Value, json};
 
 use super::asked::as_of;
 use super::context::Context;
-use super::show::{display_text, kind, time};
+use super::show::{display_text, kind, retention, time};
 use crate::query::Query;
 use crate::reply::Reply;
 
@@ -28,21 +26,6 @@ pub fn store(context: &Context) -> Result<Reply> {
         "log_bytes": stat.log_bytes, "memtable_bytes": stat.memtable_bytes,
         "retention": retention(store.retention("**")?),
     })))
-}
-
-/// What a retention keeps, in words.
-pub fn retention(retention: Retention) -> String {
-    match retention {
-        Retention::KeepAll => "all versions".into(),
-        Retention::KeepLast(1) => "the last version".into(),
-        Retention::KeepLast(n) => format!("the last {n} versions"),
-        Retention::KeepMicros(micros) => {
-            let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes")];
-            let whole = units.into_iter().find(|(unit, _)| micros >= *unit && micros % unit == 0);
-            let (unit, name) = whole.unwrap_or((1_000_000, "seconds"));
-            format!("versions of the last {} {name}", micros / unit)
-        }
-    }
 }
 
 /// What is known of a table, as of the version that is asked for.

@@ -251,7 +251,7 @@ fn the_log_names_snapshots_and_retentions() {
 }
 
 #[test]
-fn what_is_told_of_a_table_is_of_the_version_asked_for() {
+fn the_facts_of_a_table_are_those_of_the_version_asked_for() {
     let shown = shown(false);
     let of = "/api/table?path=prices/us/AAPL";
     let [newest, first] = ["", "&as_of=0"].map(|as_of| shown.get(&format!("{of}{as_of}")).json());
@@ -263,7 +263,7 @@ fn what_is_told_of_a_table_is_of_the_version_asked_for() {
 }
 
 #[test]
-fn where_a_table_is_gone_is_told_to_those_with_the_token() {
+fn those_with_the_token_learn_that_a_table_is_gone() {
     let shown = shown(false);
     let of = "/api/whereabouts?path=prices/us/MSFT";
     assert_eq!(shown.get(of).json(), json!({ "exists": true, "dropped": null }));
