@@ -43,7 +43,12 @@ impl Schema {
     fn parse(columns: Vec<(String, String)>) -> PyResult<Self> {
         let field = |(name, text): &(String, String)| {
             let data_type = drumlin::parse_type(text).map_err(|e| e.context(format!("column '{name}'")))?;
-            Ok(Field::new(name, data_type, true))
+            let field = Field::new(name, data_type, true);
+            // The name of Arrow's type for them tells libraries more than the bytes do.
+            Ok(match text.trim().eq_ignore_ascii_case("uuid") {
+                true => field.with_metadata([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())].into()),
+                false => field,
+            })
         };
         let fields = columns.iter().map(field).collect::<drumlin::Result<Vec<_>>>();
         Ok(Self(Arc::new(ArrowSchema::new(fields.map_err(raise)?))))

@@ -6,6 +6,7 @@ of DuckDB too, and compared row for row.
 
 import os
 import random
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,22 @@ def test_a_transaction_is_all_or_nothing(store: drumlin.Store) -> None:
     assert store.table("t0").get(4) == {"id": 4, "n": 5}
     with pytest.raises(drumlin.InvalidArgument, match="has begun already"), store.transaction() as tx:
         tx.sql("begin; commit")
+
+
+def test_uuids_are_keys_and_values(store: drumlin.Store) -> None:
+    one, two = uuid.UUID(int=1), uuid.UUID(int=2**127)
+    store.sql("create table ids (id uuid primary key, n int)")
+    store.sql(f"insert into ids values ('{one}', 1), ('{two}', 2)")
+    store.sql(
+        f"merge into ids using (select '{one}'::uuid as id, 7 as n) s on ids.id = s.id when matched then update set *"
+    )
+    assert rows(store, "select * from ids order by n") == [(two, 2), (one, 7)]
+    assert store.table("ids").get(two) == {"id": two, "n": 2}
+    assert store.read("ids", where=f"id = cast('{one}' as uuid)").to_dicts() == [{"id": one, "n": 7}]
+    store.sql("delete from ids where id = ?", params=[two])
+    store.checkpoint()
+    assert two not in store.table("ids")
+    assert one in store.table("ids")
 
 
 def _literal(rng: random.Random, kind: str) -> str:

@@ -44,6 +44,9 @@ def merged(place: Any, told: dict[str, Any]) -> Any:
     names = table.schema().names
     connection = connect()
     types = types_of(connection, place, told["table"])
+    if "UUID" in types.values():
+        # As 16 bytes, which the table has, rather than as text.
+        connection.execute("set arrow_lossless_conversion = true")
     bound = prepare(connection, place, f"select * from {told['source']}", None)
     source = relation(connection, bound).columns
     called = {told["called"].casefold(): "target"}

@@ -163,6 +163,9 @@ def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
     given = len(relation(connection, bound).columns)
     if given != len(columns):
         raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
+    if "UUID" in types.values():
+        # As 16 bytes, which the table has, rather than as text.
+        connection.execute("set arrow_lossless_conversion = true")
     casts = ", ".join(f"cast(#{at} as {types[name]}) as {quoted(name)}" for at, name in enumerate(columns, 1))
     return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
 
