@@ -280,6 +280,49 @@ dataset.to_csv(file)
     write_csv
 dataset.to_lazy().sort(...), or store.sql('select ... order by ...')
     order_by sort
+[Expr]
+col('ts').year(), .month(), .hour(), .date_trunc('month') and so on, of the column itself
+    dt date time weekday truncate floor_dt
+col('s').lower(), .length(), .starts_with('a'), .contains('b') and so on, of the column itself
+    str string text
+col('n').isin([1, 2])
+    is_in in_ any_of one_of
+col('n').coalesce(0)
+    fill_null fillna ifnull if_null nvl fill_nan
+col('n').is_null()
+    isnull isna is_na is_none isNull is_missing
+col('n').is_not_null()
+    notnull notna is_valid isNotNull
+col('n').cast('int64')
+    astype to_type as_type
+col('s').like('a%')
+    ilike rlike regex match matches regexp glob
+col('s').lower()
+    to_lowercase lowercase lcase casefold
+col('s').upper()
+    to_uppercase uppercase ucase
+col('s').trim()
+    strip strip_chars
+col('s').starts_with('a')
+    startswith startsWith prefix
+col('s').ends_with('a')
+    endswith endsWith suffix
+col('s').substring(1, 3)
+    substr slice left head str_slice
+col('s').length()
+    len len_chars char_length size
+col('ts').day_of_week()
+    dayofweek dow
+col('ts').day_of_year()
+    dayofyear ordinal_day doy
+~expression
+    not_ invert negate
+a & b, a | b
+    and_ or_
+(a < x) & (x < b), or x.between(a, b)
+    is_between within
+store.read(path).group_by(...).agg({'n': 'mean'})
+    mean sum min max count std median first last n_unique alias over
 [Groups]
 groups.agg({'price': 'mean'})
     mean sum min max first last median std var any all quantile

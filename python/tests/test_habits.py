@@ -435,6 +435,7 @@ def test_the_table_of_habits_names_what_is_there() -> None:
     kinds: dict[str, Any] = {
         "Store": drumlin.Store, "Table": drumlin.Table, "Result": drumlin.Result, "Dataset": drumlin.Dataset,
         "Groups": drumlin.Groups, "Tree": drumlin.Tree, "Transaction": drumlin.Transaction, "drumlin": drumlin,
+        "Expr": drumlin.Expr,
     }  # fmt: skip
     words = {
         "store": "Store", "table": "Table", "result": "Result", "dataset": "Dataset", "groups": "Groups",

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from drumlin._arguments.frames import type_of
 from drumlin._errors import InvalidArgument
+from drumlin._habits import Habits
 from drumlin._values.evidence import a_type
 
 __all__ = ["Expr", "col"]
@@ -34,7 +35,7 @@ class _Binding(IntEnum):
     ATOM = 7
 
 
-class Expr:
+class Expr(Habits):
     """A column, a calculation on columns, or a predicate on them.
 
     Made by :func:`col` and combined with operators: ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``; ``+``, ``-``, ``*``,
