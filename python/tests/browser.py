@@ -27,6 +27,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 #: The table that most tests look at, and how many rows are written to it.
 TABLE = "prices/us/AAPL"
 ROWS = 3000
+LONG = "market/equities_1/north_america_exchange/SYMBOL0003_adjusted_close"
 
 _TABS = {"rows": "ARCX", "schema": "int64", "versions": "bad ticks", "chart": "600 buckets:", "changes": "deleted"}
 _VIEWS = {"map": "cells in", "log": "retention", "activity": "this process", "metrics": "drumlin_tables"}
@@ -34,6 +35,7 @@ _VIEWS = {"map": "cells in", "log": "retention", "activity": "this process", "me
 PLACES: dict[tuple[str, ...], str] = {
     (): "Choose a table",
     **{("tables", TABLE, tab, ""): text for tab, text in {**_TABS, "layout": "cells in"}.items()},
+    **{("tables", LONG, tab, ""): text for tab, text in {"versions": "append", "layout": "cells in"}.items()},
     **{(view,): text for view, text in _VIEWS.items()},
     ("nodes", "config/feeds/a"): "owner",
 }
@@ -51,8 +53,8 @@ def frame(start: int, count: int) -> pa.Table:
     )
 
 
-def fill(store: drumlin.Store) -> None:
-    """Tables, versions, a snapshot, a node and a projection."""
+def fill(store: drumlin.Store, long_names: bool = False) -> None:
+    """Tables, versions, a snapshot, a node and a projection; and with names that do not fit a line of a narrow page."""
     store.with_message("first load").write(TABLE, frame(0, 2000), sort=["n"])
     store.append(TABLE, frame(2000, ROWS - 2000))
     store.snapshot("eod", TABLE)
@@ -62,6 +64,13 @@ def fill(store: drumlin.Store) -> None:
     store.write("prices/eu/SAP", frame(0, 10))
     store.tree.put("config/feeds/a", {"owner": "me", "on": True})
     store.tree.projection("by_owner", "config/**", key="payload.owner", value="path")
+    for kept in (False, True) if long_names else ():
+        store.write(LONG, frame(0, 10))
+        for start in range(10, 60, 10):
+            store.append(LONG, frame(start, 10))
+        store.snapshot(f"end_of_day_reconciliation_{kept}", LONG)
+        if not kept:
+            store.drop(LONG)
 
 
 def expected(store: drumlin.Store, **what: Any) -> pa.Table:

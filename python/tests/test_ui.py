@@ -562,11 +562,8 @@ def test_types_are_spelled_as_arrow_does_and_times_are_in_their_zone(browser: An
 
 
 def test_a_narrow_page_fits(browser: Any, store: drumlin.Store) -> None:
-    fill(store)
+    fill(store, long_names=True)
     store.set_retention("prices/**", keep_last=3)
-    for start in range(0, 60, 10):
-        store.append("prices/eu/SAP", frame(start, 10))
-    store.drop("prices/us/NVDA")
     with visited(browser, store, write=True, viewport={"width": 600, "height": 800}) as visit:
         for place, text in PLACES.items():
             visit.go(*place)

@@ -1,6 +1,6 @@
 // Who works with the store and what is kept: snapshots, the trash, sessions, holds, projections and triggers.
 
-import { button, el, notice, plainTable, shown } from "./element.js";
+import { button, el, named, notice, plainTable, shown } from "./element.js";
 import { bytes, count, counted, time } from "./figures.js";
 import { get, isAborted, post, reason } from "./server.js";
 
@@ -40,20 +40,19 @@ export class ActivityView {
       const body = list.total === 0 ? el("p", { class: "quiet" }, "none") : plainTable(name, headings, list.items.map(row));
       return el("section", { "aria-label": name }, el("h2", {}, `${name} (${count(list.total)})`), body, more);
     };
-    const isolate = (/** @type {string} */ text) => el("span", { class: "isolate" }, shown(text));
     return [
-      part("Snapshots", ["Name", "Taken (UTC)", "#Tables"], told.snapshots, (s) => [isolate(s.name), time(s.time), count(s.tables)]),
-      part("Trash", ["Table", "Dropped (UTC)", "#Rows", "#Size", ...(this.write ? ["Action"] : [])], told.trash, (item) => [isolate(item.path), time(item.time), count(item.rows),
+      part("Snapshots", ["Name", "Taken (UTC)", "#Tables"], told.snapshots, (s) => [named(s.name), time(s.time), count(s.tables)]),
+      part("Trash", ["Table", "Dropped (UTC)", "#Rows", "#Size", ...(this.write ? ["Action"] : [])], told.trash, (item) => [named(item.path), time(item.time), count(item.rows),
         bytes(item.bytes), ...(this.write ? [button("Undrop", () => this.undrop(item.path), { "aria-label": `Undrop ${shown(item.path)}` })] : [])]),
       part("Sessions", ["Session", "Last commit (UTC)", "State"], told.sessions, (s) => [s.session, time(s.time), s.own ? "this process" : s.ended ? "ended" : "may write"]),
       part("Leases and staged jobs", ["Hold", "Job", "Last beat (UTC)", "#Life"], told.holds, (hold) => [hold.hold, hold.job === null ? "lease" : shown(hold.job),
         time(hold.beat), `${count(hold.life_seconds)} s`]),
-      part("Projections", ["Name", "Pattern", "#Entries", "Action"], told.projections, (p) => [isolate(p.name), isolate(p.pattern), count(p.entries),
+      part("Projections", ["Name", "Pattern", "#Entries", "Action"], told.projections, (p) => [named(p.name), named(p.pattern), count(p.entries),
         button("Show", () => this.projection(p.name), { "aria-label": `Show ${shown(p.name)}` })]),
-      part("Durable triggers", ["Name", "Pattern", "Called up to", "By session"], told.triggers, (t) => [isolate(t.name), isolate(t.pattern),
+      part("Durable triggers", ["Name", "Pattern", "Called up to", "By session"], told.triggers, (t) => [named(t.name), named(t.pattern),
         `commit ${count(t.done)}`, t.session === 0 ? "none" : t.session]),
-      part("Triggers of this process", ["Name"], told.passing_triggers, (name) => [isolate(name)]),
-      part("Failures of triggers", ["Trigger", "Commit", "Path", "Error"], told.failures, (f) => [isolate(f.trigger), count(f.seq), isolate(f.path), isolate(f.error)]),
+      part("Triggers of this process", ["Name"], told.passing_triggers, (trigger) => [named(trigger)]),
+      part("Failures of triggers", ["Trigger", "Commit", "Path", "Error"], told.failures, (f) => [named(f.trigger), count(f.seq), named(f.path), named(f.error)]),
     ];
   }
 
@@ -73,8 +72,8 @@ export class ActivityView {
   async projection(name) {
     try {
       const { total, entries } = await get("/api/projection", { name });
-      const rows = entries.map((/** @type {any} */ entry) => [shown(entry.key), shown(entry.path), shown(entry.value)]);
-      this.dialog.replaceChildren(el("h1", {}, shown(name)), el("p", { class: "quiet" }, counted(total, "entry")),
+      const rows = entries.map((/** @type {any} */ entry) => [shown(entry.key), named(entry.path), shown(entry.value)]);
+      this.dialog.replaceChildren(el("h1", {}, named(name)), el("p", { class: "quiet" }, counted(total, "entry")),
         plainTable("Entries", ["Key", "Node", "Value"], rows), el("form", { method: "dialog" }, el("button", {}, "Close")));
       this.dialog.showModal();
     } catch (error) {

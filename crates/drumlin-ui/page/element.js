@@ -54,6 +54,16 @@ export function shown(text) {
 }
 
 /**
+ * A name as it is shown, which breaks between its words if it does not fit a line.
+ * @param {string} text
+ * @returns {HTMLElement}
+ */
+export function named(text) {
+  const words = shown(text).split(/(?<=[/_.:-])(?=[^/_.:-])/);
+  return el("span", { class: "isolate" }, ...words.flatMap((word, at) => (at === 0 ? [word] : [el("wbr"), word])));
+}
+
+/**
  * A button.
  * @param {string} text
  * @param {() => void} act

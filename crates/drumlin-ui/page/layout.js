@@ -1,6 +1,6 @@
 // The map: how row groups lie in blocks, who needs them, what a checkpoint would do with them, and what it did.
 
-import { button, el, notice, plainTable, shown } from "./element.js";
+import { button, el, named, notice, plainTable, shown } from "./element.js";
 import { bytes, count, counted, percent, span } from "./figures.js";
 import { Cells, unpack } from "./cells.js";
 import { get, isAborted, Latest, post, reason } from "./server.js";
@@ -126,7 +126,7 @@ export class LayoutView {
     const repacked = layout.blocks.filter((/** @type {any} */ block) => block.repacked).length;
     if (windows.length === 0 && repacked === 0) return el("p", { class: "quiet" }, "Nothing is worth rewriting.");
     const list = plainTable("Windows", ["Table", "Why", "#Groups", "#Dead", "#Gain"], windows.slice(0, 200).map((/** @type {any} */ { table, window }) => [
-      shown(table.path), window.reason, `${count(window.inputs)} → ${count(window.outputs)}`, count(window.dead), bytes(window.gained),
+      named(table.path), window.reason, `${count(window.inputs)} → ${count(window.outputs)}`, count(window.dead), bytes(window.gained),
     ]));
     const more = windows.length > 200 && el("p", { class: "quiet" }, `and ${count(windows.length - 200)} more`);
     const moved = repacked > 0 && el("p", {}, `${counted(repacked, "block")} would be emptied into others.`);

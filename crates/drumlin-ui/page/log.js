@@ -1,6 +1,6 @@
 // The commit log as it grows: the newest commits first.
 
-import { button, el, shown } from "./element.js";
+import { button, el, named, shown } from "./element.js";
 import { count, time } from "./figures.js";
 import { get, isAborted, reason } from "./server.js";
 
@@ -106,8 +106,8 @@ export class LogView {
     const events = commit.events.map((event) => el("div", {},
       el("span", { class: `action ${event.action}` }, event.action), " ",
       event.kind === "table"
-        ? el("button", { type: "button", class: "plain isolate", onclick: () => this.open(event.path) }, shown(event.path))
-        : el("span", { class: "isolate" }, shown(event.path)),
+        ? el("button", { type: "button", class: "plain", onclick: () => this.open(event.path) }, named(event.path))
+        : named(event.path),
       event.told ? el("span", { class: "quiet" }, ` ${event.told}`) : null,
       event.payload ? el("span", { class: "mono quiet isolate" }, ` ${shown(event.payload)}`) : null,
       event.cause ? el("span", { class: "quiet" }, ` (${event.cause})`) : null));

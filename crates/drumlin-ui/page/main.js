@@ -1,6 +1,6 @@
 // The page: its views, and which one is shown. What is shown stands in the fragment of the address.
 
-import { byId, el, shown } from "./element.js";
+import { byId, el, named, shown } from "./element.js";
 import { bytes, compact, count } from "./figures.js";
 import { ActivityView } from "./activity.js";
 import { LayoutView, allowWrites } from "./layout.js";
@@ -142,7 +142,7 @@ class Page {
       facts.textContent = `payload version ${count(node.payload_version)}, commit ${count(node.seq)}`;
       value.textContent = node.payload === null ? "no payload" : pretty(node.payload);
     }, (error) => { value.textContent = reason(error); });
-    return el("section", { class: "body", "aria-label": "Node" }, el("h1", {}, shown(path)), facts, value);
+    return el("section", { class: "body", "aria-label": "Node" }, el("h1", {}, named(path)), facts, value);
   }
 }
 

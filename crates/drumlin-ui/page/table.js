@@ -1,6 +1,6 @@
 // A table: what it is, its rows, versions, chart, differences, and where it lies.
 
-import { el, plainTable, shown } from "./element.js";
+import { el, named, plainTable, shown } from "./element.js";
 import { bytes, count, counted, time } from "./figures.js";
 import { get, isAborted, Latest, reason, Refusal } from "./server.js";
 import { ChartPanel } from "./chart.js";
@@ -73,7 +73,7 @@ export class TableView {
     }
     [this.path, this.asOf] = [path, asOf];
     this.tab = TABS.some(([id]) => id === tab) ? tab : "rows";
-    this.title.textContent = shown(path);
+    this.title.replaceChildren(named(path));
     for (const [id] of TABS) {
       const here = id === this.tab;
       const button = this.tabs.querySelector(`#tab-${id}`);
@@ -127,7 +127,7 @@ export class TableView {
       const { exists, dropped } = await get("/api/whereabouts", { path }, signal);
       if (exists) return false;
       const fate = dropped === null ? "" : ` It was dropped at ${time(dropped)} UTC and is in the trash, which the view Activity lists.`;
-      this.lost.textContent = `There is no table at ${shown(path)}.${fate}`;
+      this.lost.replaceChildren("There is no table at ", named(path), `.${fate}`);
       this.find(false);
       return true;
     } catch (error) {

@@ -1,6 +1,6 @@
 // The versions of a table as a time line: what each did, how many rows it added and removed, and what its writer said.
 
-import { button, el, plainTable, shown } from "./element.js";
+import { button, el, named, plainTable, shown } from "./element.js";
 import { count, counted, time } from "./figures.js";
 import { get, isAborted, Latest, reason } from "./server.js";
 
@@ -65,7 +65,7 @@ export class VersionsPanel {
    * @param {{ name: string, time: string, version: number }[]} held */
   snapshots(held) {
     if (held.length === 0) return [];
-    const rows = held.map(({ name, time: taken, version }) => [el("span", { class: "isolate" }, shown(name)), `v${version}`, time(taken),
+    const rows = held.map(({ name, time: taken, version }) => [named(name), `v${version}`, time(taken),
       button("Rows", () => this.read(`snapshot:${name}`), { "aria-label": `Rows in snapshot ${shown(name)}` })]);
     return [el("h2", {}, "Held by snapshots"), plainTable("Snapshots that hold this table", ["Snapshot", "Version", "Taken (UTC)", "Action"], rows)];
   }
