@@ -1,13 +1,13 @@
 // The commit log as it grows: the newest commits first.
 
 import { button, el, named, shown } from "./element.js";
-import { count, time } from "./figures.js";
+import { count, counted, time } from "./figures.js";
 import { get, isAborted, reason } from "./server.js";
 
 const KEPT = 500;
 
 /** @typedef {{ kind: string, action: string, path: string, cause?: string | null, payload?: string | null,
- *   told?: string | null }} Event */
+ *   told?: string | null, tables?: number }} Event */
 /** @typedef {{ seq: number, time: string, messages: string[], events: Event[], count: number }} Commit */
 
 /** Follows the log for the whole page: all that show commits hear of them here. */
@@ -109,6 +109,7 @@ export class LogView {
         ? el("button", { type: "button", class: "plain", onclick: () => this.open(event.path) }, named(event.path))
         : named(event.path),
       event.told ? el("span", { class: "quiet" }, ` ${event.told}`) : null,
+      typeof event.tables === "number" ? el("span", { class: "quiet" }, ` ${counted(event.tables, "table")}`) : null,
       event.payload ? el("span", { class: "mono quiet isolate" }, ` ${shown(event.payload)}`) : null,
       event.cause ? el("span", { class: "quiet" }, ` (${event.cause})`) : null));
     if (commit.count > commit.events.length) events.push(el("div", { class: "quiet" }, `and ${count(commit.count - commit.events.length)} more`));

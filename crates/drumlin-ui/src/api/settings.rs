@@ -146,8 +146,12 @@ fn only_silent(store: &Store, listings: &Listings, seen: &Seen, since: u64, unti
 /// What there is that the commit made: a snapshot that is still held, a retention that was not set again.
 fn left_by(store: &Store, listings: &Listings, seen: &Seen, commit: &Commit) -> Result<Vec<Value>> {
     let taken = seen.snapshots.iter().filter(|(_, (time, _))| *time == commit.time().0);
-    let tables = |count: u64| format!("{count} {}", if count == 1 { "table" } else { "tables" });
-    let mut found: Vec<Value> = taken.map(|(name, (_, count))| event("snapshot", name, Some(tables(*count)))).collect();
+    let taken = taken.map(|(name, (_, tables))| {
+        let mut told = event("snapshot", name, None);
+        told["tables"] = json!(tables);
+        told
+    });
+    let mut found: Vec<Value> = taken.collect();
     let names = listings.names(store)?;
     let mut changed = names.nodes.iter().filter(|node| node.seq == commit.seq().0).peekable();
     while let Some(node) = changed.next() {
