@@ -16,6 +16,21 @@ pub type Row = (i64, Option<String>);
 /// What went wrong, if anything: of functions that planted bugs are shown to.
 pub type Checked = std::result::Result<(), String>;
 
+/// The predicate that `id` has a rest, in one of many spellings that mean the same: by functions and casts, too.
+pub fn of_rest(divisor: i64, rest: i64) -> String {
+    let plain = format!("id % {divisor} = {rest}");
+    match (divisor * 7 + rest).rem_euclid(8) {
+        0 => format!("coalesce(id, 0) % {divisor} = {rest}"),
+        1 => format!("cast(id as decimal(20, 0)) % {divisor} = {rest}"),
+        2 => format!("round(id) % {divisor} = {rest} and floor(id) = ceil(id)"),
+        3 => format!("{plain} and length(concat(id, name)) > 0"),
+        4 => format!("nullif(id % {divisor}, {rest}) is null"),
+        5 => format!("try_cast(id::text as bigint) % {divisor} = {rest}"),
+        6 => format!("{plain} and coalesce(lower(name), 'x') = lower(coalesce(name, 'X'))"),
+        _ => plain,
+    }
+}
+
 /// A CPU pool for all tests, so that they do not start a thousand threads.
 pub fn pool(threads: usize) -> Pool {
     static ONE: std::sync::OnceLock<Pool> = std::sync::OnceLock::new();

@@ -13,7 +13,7 @@ use crate::models::pairs::Pairs;
 use crate::models::random::{Op, apply, check, compare, compare_trash, draw, run};
 use crate::models::wide::{self, Mirror, Noted};
 use crate::seeds;
-use crate::support::{Row, opener, rows};
+use crate::support::{Row, of_rest, opener, rows};
 
 /// Filters, limits and tails agree with the whole.
 fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
@@ -25,7 +25,7 @@ fn check_parts(store: &Store, model: &Model, rng: &mut fastrand::Rng) {
             let batches: Vec<_> = store.read(path, &options).unwrap().map(Result::unwrap).collect();
             rows(&batches)
         };
-        let filter = Some(drumlin::filter::Filter::parse(&format!("id % {divisor} = {rest}")).unwrap());
+        let filter = Some(drumlin::filter::Filter::parse(&of_rest(divisor, rest)).unwrap());
         assert_eq!(read(ScanOptions { filter: filter.clone(), ..Default::default() }), expected);
         let n = rng.usize(..30);
         let first = |rows: &[Row]| rows[..n.min(rows.len())].to_vec();

@@ -14,7 +14,7 @@ use crate::models::model::{Model, ModelTable, Trash};
 use crate::models::wide_op::{self, WideOp};
 use crate::rows::diffs;
 use crate::rows::keyed_model::{self, KeyedOp, Place};
-use crate::support::{Row, batch, read, rows, same};
+use crate::support::{Row, batch, of_rest, read, rows, same};
 
 /// One operation, so that the crash tests can replay the same ones.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ pub fn run(store: &mut Store, reopen: impl FnOnce() -> drumlin::Result<Store>, o
         Op::Append(path, rows) => drop(store.append(path, batch(rows), &options)?),
         Op::Update(path, rows) => drop(store.replace(path, batch(rows), &options)?),
         Op::Delete(path, divisor, rest) => {
-            drop(store.table(path).delete(&format!("id % {divisor} = {rest}"), &Default::default())?);
+            drop(store.table(path).delete(&of_rest(*divisor, *rest), &Default::default())?);
         }
         Op::DeleteVersions(path, versions) => {
             store.delete_versions(

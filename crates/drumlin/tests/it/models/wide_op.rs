@@ -9,7 +9,7 @@ use drumlin::{Expression, Filter, Result, Store, Tables};
 
 use crate::models::model::{Model, Trash};
 use crate::rows::keyed_model::{PATH, Place};
-use crate::support::{Row, batch};
+use crate::support::{Row, batch, of_rest};
 
 /// One operation.
 #[derive(Clone, Debug)]
@@ -165,7 +165,7 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
             drop(store.checkpoint(&CheckpointOptions { plan, ..CheckpointOptions::default() })?);
         }
         WideOp::Erase(divisor, rest) => {
-            let filter = Filter::parse(&format!("id % {divisor} = {rest}"))?;
+            let filter = Filter::parse(&of_rest(*divisor, *rest))?;
             let receipt = store.purge("t/**", &filter)?.execute(&Task::default())?;
             // What is held depends on what fails and who else is there.
             assert_eq!(receipt.proof.matching, 0, "{receipt:?}");
@@ -192,17 +192,17 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
             drop(store.write_many(frames, &none)?);
         }
         WideOp::ReplaceWhere(path, divisor, rest, rows) => {
-            let filter = format!("id % {divisor} = {rest}");
+            let filter = of_rest(*divisor, *rest);
             drop(store.table(path).replace_where(batch(rows), &filter, &none)?);
         }
         WideOp::Set(path, divisor, rest, name) => {
             let text = name.as_ref().map_or_else(|| "null".to_owned(), |name| format!("'{name}'"));
             let set = [("name".to_owned(), Expression::parse(&text)?)];
-            let filter = format!("id % {divisor} = {rest}");
+            let filter = of_rest(*divisor, *rest);
             drop(store.table(path).update(&set, Some(&filter), &UpdateOptions::default())?);
         }
         WideOp::ReplaceKeyed(divisor, rest, rows) => {
-            let filter = format!("id % {divisor} = {rest}");
+            let filter = of_rest(*divisor, *rest);
             drop(store.table(PATH).replace_where(batch(rows), &filter, &none)?);
         }
         WideOp::KeepFor(path, micros) => store.set_retention(path, Some(Retention::KeepMicros(*micros)))?,
@@ -234,7 +234,7 @@ pub fn run(store: &Store, op: &WideOp) -> Result<()> {
         }
         WideOp::All { path, rows, divisor, by_key, node } => store.transact(|tx| {
             tx.append(path, batch(rows), &none)?;
-            tx.table(path).delete(&format!("id % {divisor} = 0"), &UpdateOptions::default())?;
+            tx.table(path).delete(&of_rest(*divisor, 0), &UpdateOptions::default())?;
             if !by_key.is_empty() {
                 tx.table(PATH).upsert(batch(by_key), &none)?;
             }
