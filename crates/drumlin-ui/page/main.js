@@ -34,6 +34,8 @@ class Page {
     this.activity = new ActivityView(store.write, () => this.renew());
     this.metrics = new MetricsView();
     this.changed = false;
+    /** Whether a commit did more than it tells, so that the table that is shown may have gone. */
+    this.doubtful = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined;
     this.tree = new Tree((node) => {
@@ -69,8 +71,10 @@ class Page {
       // An older version stays as it is, unless the table goes or comes back.
       const follows = !asOf && ["rows", "versions"].includes(tab) || !this.table.lost.hidden;
       const moves = ["drop", "undrop", "move", "move away"];
-      this.changed ||= fresh.some((commit) => commit.count > commit.events.length
-        || commit.events.some((event) => event.path === path && (follows || moves.includes(event.action))));
+      const cut = fresh.some((commit) => commit.count > commit.events.length);
+      this.changed ||= follows && cut || fresh.some((commit) =>
+        commit.events.some((event) => event.path === path && (follows || moves.includes(event.action))));
+      this.doubtful ||= cut;
     }
     this.renew();
   }
@@ -80,8 +84,9 @@ class Page {
     if (this.timer) return;
     this.timer = setTimeout(async () => {
       this.timer = undefined;
-      const again = this.changed;
-      this.changed = false;
+      let again = this.changed;
+      if (this.doubtful && !again) again = await get("/api/whereabouts", { path: this.table.path }).then(({ exists }) => !exists, () => false);
+      this.changed = this.doubtful = false;
       if (again && place()[1] === this.table.path) this.table.show(this.table.path, this.table.tab, this.table.asOf);
       this.figures(await get("/api/store").catch(() => null));
       const focused = byId("tree").contains(document.activeElement);
