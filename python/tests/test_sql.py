@@ -4,6 +4,7 @@ of DuckDB too, and compared row for row.
 ``DRUMLIN_STATEMENTS`` says how many random statements, ``DRUMLIN_SEED`` which.
 """
 
+import datetime as dt
 import os
 import random
 import uuid
@@ -216,6 +217,13 @@ def test_a_transaction_is_all_or_nothing(store: drumlin.Store) -> None:
     assert store.table("t0").get(4) == {"id": 4, "n": 5}
     with pytest.raises(drumlin.InvalidArgument, match="has begun already"), store.transaction() as tx:
         tx.sql("begin; commit")
+
+
+def test_times_with_a_zone_are_rows_of_python(store: drumlin.Store) -> None:
+    moment = dt.datetime(2026, 3, 28, 23, 30, tzinfo=dt.UTC)
+    store.write("zoned", {"at": [moment]})
+    # DuckDB makes them with a package that the extra brings.
+    assert rows(store, "select at from zoned") == [(moment,)]
 
 
 def test_uuids_are_keys_and_values(store: drumlin.Store) -> None:
