@@ -221,9 +221,9 @@ def test_a_transaction_is_all_or_nothing(store: drumlin.Store) -> None:
 
 def test_times_with_a_zone_are_rows_of_python(store: drumlin.Store) -> None:
     moment = dt.datetime(2026, 3, 28, 23, 30, tzinfo=dt.UTC)
-    store.write("zoned", {"at": [moment]})
+    store.write("zoned", {"moment": [moment]})
     # DuckDB makes them with a package that the extra brings.
-    assert rows(store, "select at from zoned") == [(moment,)]
+    assert rows(store, "select moment from zoned") == [(moment,)]
 
 
 def test_uuids_are_keys_and_values(store: drumlin.Store) -> None:
