@@ -86,7 +86,7 @@ def test_each_statement_is_answered(place: Path) -> None:
     assert wide in run(str(place), f"select {wide}::hugeint as h").stdout
 
 
-def test_output_that_is_closed_is_told(place: Path) -> None:
+def test_closed_output_is_an_error(place: Path) -> None:
     ran = subprocess.run(
         ["sh", "-c", f"{COMMAND} sql {place} 'select 1' >&-"], capture_output=True, text=True, check=False
     )
@@ -181,8 +181,8 @@ def test_the_prompt_runs_what_is_typed(place: Path, tmp_path: Path) -> None:
 
 
 def test_words_are_offered(place: Path) -> None:
-    from drumlin._shell.command import Session
     from drumlin._shell.prompt import Prompt
+    from drumlin._shell.session import Session
 
     session = Session(str(place), {}, None, "table")
     prompt = Prompt(session)

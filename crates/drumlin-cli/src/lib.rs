@@ -100,7 +100,7 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     }
 }
 
-/// Prints rows in a form (`table`, `csv` or `json`), at most so many of a table, with a hint what to do where there are more.
+/// Prints rows in a form (`table`, `csv` or `json`), at most the number given of a table, with a hint what to do where there are more.
 /// Returns the exit code; what goes wrong is said on standard error.
 pub fn print_rows(
     form: &str,

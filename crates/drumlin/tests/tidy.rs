@@ -99,7 +99,7 @@ fn the_library_lists_every_layer() {
         assert!(lib.contains(&format!("pub mod {layer};")), "lib.rs lacks {layer}");
     }
     // What the public API has beside the types at its root.
-    let rooms = ["arrays", "payload", "embedding"];
+    let rooms = ["arrays", "payload", "embedding", "prelude"];
     assert!(rooms.iter().all(|room| lib.contains(&format!("pub mod {room} {{"))));
     let modules = lib.matches("\npub mod ").count();
     assert_eq!(modules, LAYERS.len() + rooms.len(), "lib.rs has a module that is no layer");

@@ -263,7 +263,7 @@ class Expr(Habits):
         return self._call("abs")
 
     def round(self, places: int = 0) -> "Expr":
-        """The number rounded to so many decimal places, halves away from zero.
+        """The number rounded to ``places`` decimal places, halves away from zero.
 
         >>> col("close").round(1) > 0.5
         Expr(round(close, 1) > 0.5)

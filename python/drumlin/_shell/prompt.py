@@ -4,14 +4,12 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import drumlin
 from drumlin import Error
 from drumlin._engines.sql import outside_quotes
-
-if TYPE_CHECKING:
-    from drumlin._shell.command import Session
+from drumlin._shell.session import Session
 
 __all__ = ["Prompt"]
 
@@ -42,7 +40,7 @@ Statements end with a semicolon; tables are paths in dots or quotes: prices.us.a
 class Prompt:
     """Asks for statements until the end of the input."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._columns: dict[str, list[str]] = {}
         self._offered: list[str] = []

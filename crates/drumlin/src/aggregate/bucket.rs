@@ -10,7 +10,7 @@ use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
 
 use super::codes::{RowCodes, expanded};
 use crate::base::{Error, Result, TypeName};
-use crate::filter::{Clock, narrow_integers};
+use crate::filter::{ZoneClock, narrow_integers};
 
 /// The length of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub struct Buckets {
     origin: Option<i64>,
     closed_right: bool,
     label_right: bool,
-    clock: Clock,
+    clock: ZoneClock,
 }
 
 /// The buckets of a batch's rows.
@@ -121,7 +121,7 @@ impl Buckets {
             (DataType::Timestamp(unit, _), Length::Fixed(_)) => &DataType::Timestamp(*unit, None),
             _ => data_type,
         };
-        let clock = match Clock::new(read) {
+        let clock = match ZoneClock::new(read) {
             Some(Ok(clock)) => clock,
             Some(Err(zone)) => {
                 return Err(Error::invalid(format!(

@@ -8,25 +8,25 @@ use std::collections::BTreeSet;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
-use super::call::{self, Argument, Call, Operation};
+use super::call::{self, Argument, FunctionCall, Operation};
 use super::expression::ValueSource;
 use super::kind::{DomainLiteral, Kind, compare_literals};
 use super::plan::{ColumnRef, LikePattern, Predicate, ScalarExpression, Test};
-use super::signature::{self, Given, Signature, literal_type, signature};
-use super::text::functions::Function;
+use super::signature::{self, GivenValue, Signature, literal_type, signature};
 use super::text::names;
+use super::text::scalar::ScalarFunction;
 use super::text::syntax::{CompareOp, Expr, Literal};
 use crate::base::{Error, Result, TypeName};
 
 /// Binds a predicate, with the calls that it takes.
-pub fn bind(expr: &Expr, schema: &Schema) -> Result<(Predicate, Vec<Call>)> {
+pub fn bind(expr: &Expr, schema: &Schema) -> Result<(Predicate, Vec<FunctionCall>)> {
     let binder = Binder::new(schema);
     let bound = binder.predicate(expr)?;
     Ok((bound, binder.calls()))
 }
 
 /// Binds a value of type `wanted`, with the calls that it takes.
-pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<(ValueSource, Vec<Call>)> {
+pub fn bind_value(expr: &Expr, schema: &Schema, wanted: &DataType) -> Result<(ValueSource, Vec<FunctionCall>)> {
     let binder = Binder::new(schema);
     let bound = binder.value(expr, wanted)?;
     Ok((bound, binder.calls()))
@@ -45,7 +45,7 @@ pub fn data_type(expr: &Expr, schema: &Schema) -> Result<DataType> {
 struct Binder<'a> {
     schema: &'a Schema,
     /// The calls so far, each behind those that it takes, with what they were bound from.
-    calls: RefCell<Vec<(Expr, Call)>>,
+    calls: RefCell<Vec<(Expr, FunctionCall)>>,
 }
 
 /// A side of a comparison.
@@ -60,7 +60,7 @@ impl<'a> Binder<'a> {
         Self { schema, calls: RefCell::default() }
     }
 
-    fn calls(self) -> Vec<Call> {
+    fn calls(self) -> Vec<FunctionCall> {
         self.calls.into_inner().into_iter().map(|(_, call)| call).collect()
     }
 
@@ -170,11 +170,11 @@ impl<'a> Binder<'a> {
         let index = self.schema.fields().len() + calls.len();
         let column = ColumnRef { index, path: vec![name], kind: Kind::of(&data_type) };
         let text = expr.to_string();
-        calls.push((expr.clone(), Call { operation, args, data_type, text, column: column.clone(), needs }));
+        calls.push((expr.clone(), FunctionCall { operation, args, data_type, text, column: column.clone(), needs }));
         Ok(column)
     }
 
-    fn function(&self, function: Function, args: &[Expr]) -> Result<(Operation, Vec<Argument>, DataType)> {
+    fn function(&self, function: ScalarFunction, args: &[Expr]) -> Result<(Operation, Vec<Argument>, DataType)> {
         let given = args
             .iter()
             .map(|arg| {
@@ -183,7 +183,7 @@ impl<'a> Binder<'a> {
                     _ => None,
                 };
                 let whole = whole.and_then(|(value, _)| i64::try_from(value).ok());
-                Ok(Given { data_type: self.type_of(arg)?, is_literal: matches!(arg, Expr::Literal(_)), whole })
+                Ok(GivenValue { data_type: self.type_of(arg)?, is_literal: matches!(arg, Expr::Literal(_)), whole })
             })
             .collect::<Result<Vec<_>>>()?;
         let Signature { args: types, result } = signature(function, &given).map_err(|(at, what)| {
@@ -192,7 +192,7 @@ impl<'a> Binder<'a> {
         let mut bound = Vec::new();
         for (arg, data_type) in args.iter().zip(types) {
             let source = match (function, self.type_of(arg)?) {
-                (Function::Concat, own) if Kind::of(&own) != Some(Kind::Text) => {
+                (ScalarFunction::Concat, own) if Kind::of(&own) != Some(Kind::Text) => {
                     let text = Expr::Cast { expr: Box::new(arg.clone()), data_type: data_type.clone(), lenient: false };
                     self.value(&text, &data_type)?
                 }
@@ -200,7 +200,7 @@ impl<'a> Binder<'a> {
             };
             bound.push(Argument { source, data_type });
         }
-        if let (Function::NullIf, [value, other]) = (function, args) {
+        if let (ScalarFunction::NullIf, [value, other]) = (function, args) {
             let source = ValueSource::Truth(self.compare(CompareOp::Eq, value, other)?);
             bound.push(Argument { source, data_type: DataType::Boolean });
         }

@@ -14,26 +14,26 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::kernels::{nullif::nullif, zip::zip};
-use arrow::compute::{cast, is_not_null, take};
+use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::{DataType, Field, Schema};
 
-use self::time::Length;
-use super::clock::Clock;
+use self::time::TruncateUnit;
+use super::clock::ZoneClock;
 use super::column;
 use super::expression::{self, ValueSource};
 use super::kind::Kind;
 use super::plan::ColumnRef;
-use super::text::functions::{Function, TimePart};
 use super::text::names;
+use super::text::scalar::{ScalarFunction, TimePart};
 use crate::base::{Error, Result};
 use crate::segment::{ColumnStats, Stat};
 
 /// What a call does.
 #[derive(Clone, Debug)]
 pub enum Operation {
-    Function(Function),
-    Part(TimePart, Option<Clock>),
-    Truncate(Length, Clock),
+    Function(ScalarFunction),
+    Part(TimePart, Option<ZoneClock>),
+    Truncate(TruncateUnit, ZoneClock),
     Cast { lenient: bool },
 }
 
@@ -46,7 +46,7 @@ pub struct Argument {
 
 /// A call of a function.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct FunctionCall {
     pub operation: Operation,
     pub args: Vec<Argument>,
     pub data_type: DataType,
@@ -62,17 +62,17 @@ pub struct Call {
 ///
 /// # Errors
 /// `InvalidArgument` for an unknown time zone or length of time.
-pub fn operation(function: Function, unit: Option<&str>, of: &DataType) -> Result<Operation> {
+pub fn operation(function: ScalarFunction, unit: Option<&str>, of: &DataType) -> Result<Operation> {
     let clock = || {
-        Clock::new(of).transpose().map_err(|zone| {
+        ZoneClock::new(of).transpose().map_err(|zone| {
             Error::invalid(format!("the time zone '{zone}' is not known, so what its clocks show is not known either"))
         })
     };
     Ok(match function {
-        Function::Part(part) => Operation::Part(part, clock()?),
-        Function::DateTrunc => {
+        ScalarFunction::Part(part) => Operation::Part(part, clock()?),
+        ScalarFunction::DateTrunc => {
             let clock = clock()?.ok_or_else(|| Error::invalid("date_trunc takes a date or timestamp"))?;
-            Operation::Truncate(Length::parse(unit.unwrap_or_default())?, clock)
+            Operation::Truncate(TruncateUnit::parse(unit.unwrap_or_default())?, clock)
         }
         other => Operation::Function(other),
     })
@@ -82,7 +82,7 @@ pub fn operation(function: Function, unit: Option<&str>, of: &DataType) -> Resul
 ///
 /// # Errors
 /// `InvalidArgument` naming a value that a function does not take.
-pub fn extended(batch: &RecordBatch, calls: &[Call]) -> Result<RecordBatch> {
+pub fn extended(batch: &RecordBatch, calls: &[FunctionCall]) -> Result<RecordBatch> {
     let mut batch = batch.clone();
     for call in calls {
         let values = call.args.iter().map(|arg| argument(arg, &batch)).collect::<Result<Vec<_>>>()?;
@@ -107,7 +107,7 @@ fn argument(arg: &Argument, batch: &RecordBatch) -> Result<ArrayRef> {
     }
 }
 
-impl Call {
+impl FunctionCall {
     /// The values for those of its arguments.
     fn apply(&self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let first = &values[0];
@@ -117,20 +117,26 @@ impl Call {
             Operation::Cast { lenient: false } => self::cast::cast(first, &self.args[0].data_type, &self.data_type),
             Operation::Cast { lenient: true } => self::cast::try_cast(first, &self.args[0].data_type, &self.data_type),
             Operation::Function(function) => match function {
-                Function::Lower | Function::Upper | Function::Trim | Function::TrimStart | Function::TrimEnd => {
-                    text::mapped(first, *function)
-                }
-                Function::Length => text::length(first),
-                Function::Substring => text::substring(first, &values[1], values.get(2)),
-                Function::Replace => text::replace(values),
-                Function::Concat => text::concat(values, rows),
-                Function::Abs | Function::Sign | Function::Round | Function::Floor | Function::Ceil => {
+                ScalarFunction::Lower
+                | ScalarFunction::Upper
+                | ScalarFunction::Trim
+                | ScalarFunction::TrimStart
+                | ScalarFunction::TrimEnd => text::mapped(first, *function),
+                ScalarFunction::Length => text::length(first),
+                ScalarFunction::Substring => text::substring(first, &values[1], values.get(2)),
+                ScalarFunction::Replace => text::replace(values),
+                ScalarFunction::Concat => text::concat(values, rows),
+                ScalarFunction::Abs
+                | ScalarFunction::Sign
+                | ScalarFunction::Round
+                | ScalarFunction::Floor
+                | ScalarFunction::Ceil => {
                     let places = values.get(1).map(|places| places.as_primitive::<arrow::datatypes::Int64Type>());
                     let places = places.filter(|places| !places.is_empty()).map_or(0, |places| places.value(0));
                     number::computed(*function, first, places, &self.args[0].data_type, &self.data_type)
                 }
-                Function::Coalesce => {
-                    let wanted = |values| -> Result<ArrayRef> { Ok(cast(&plain(values)?, &self.data_type)?) };
+                ScalarFunction::Coalesce => {
+                    let wanted = |values| -> Result<ArrayRef> { Ok(cast(&column::plain(values)?, &self.data_type)?) };
                     let mut answer = wanted(first)?;
                     for next in &values[1..] {
                         if answer.null_count() == 0 {
@@ -140,15 +146,15 @@ impl Call {
                     }
                     Ok(answer)
                 }
-                Function::NullIf => Ok(nullif(&plain(first)?, values[1].as_boolean())?),
-                Function::Part(_) | Function::DateTrunc => unreachable!("operations of their own"),
+                ScalarFunction::NullIf => Ok(nullif(&column::plain(first)?, values[1].as_boolean())?),
+                ScalarFunction::Part(_) | ScalarFunction::DateTrunc => unreachable!("operations of their own"),
             },
         }
     }
 
     /// What is known of its values in a row group; `stats` knows of the columns and of earlier calls.
     fn stats(&self, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> Option<ColumnStats> {
-        if let Operation::Function(Function::Coalesce) = self.operation {
+        if let Operation::Function(ScalarFunction::Coalesce) = self.operation {
             let all = self.args.iter().map(|arg| self.of_argument(arg, stats)).collect::<Option<Vec<_>>>()?;
             let nulls = all.iter().map(|stats| stats.nulls).min()?;
             return Some(ColumnStats { nulls, ..all.into_iter().reduce(|a, b| a.union(&b))? });
@@ -156,9 +162,9 @@ impl Call {
         let of = match &self.operation {
             Operation::Part(TimePart::Year, _) | Operation::Cast { lenient: false } => 0,
             Operation::Truncate(..) => 1,
-            Operation::Function(Function::Round | Function::Floor | Function::Ceil) => 0,
+            Operation::Function(ScalarFunction::Round | ScalarFunction::Floor | ScalarFunction::Ceil) => 0,
             // NaN is the greatest, and has no sign.
-            Operation::Function(Function::Sign) if Kind::of(&self.args[0].data_type) != Some(Kind::Float) => 0,
+            Operation::Function(ScalarFunction::Sign) if Kind::of(&self.args[0].data_type) != Some(Kind::Float) => 0,
             _ => return None,
         };
         let zoned = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, Some(_)));
@@ -176,7 +182,7 @@ impl Call {
         let mut bounds = [key(known.min.as_ref()?, from)?, key(known.max.as_ref()?, from)?];
         if zoned(own) || zoned(&self.data_type) {
             // Clocks go back, by less than a day.
-            let day = Clock::new(own)?.ok()?.unit.map_or(1, |unit| 86_400_000_000_000 / unit);
+            let day = ZoneClock::new(own)?.ok()?.unit.map_or(1, |unit| 86_400_000_000_000 / unit);
             bounds = [bounds[0].checked_sub(day.into())?, bounds[1].checked_add(day.into())?];
         }
         let nothing = RecordBatchOptions::new().with_row_count(Some(2));
@@ -192,7 +198,7 @@ impl Call {
         if computed.null_count() > 0 {
             return None;
         }
-        // Calculations with doubles are exact but for their last digit.
+        // Calculations with doubles are exact except for their last digit.
         let bound = |row: usize| match of_row(&computed, to, row)? {
             Stat::Float(value) if row == 0 => Some(Stat::Float(value.next_down())),
             Stat::Float(value) => Some(Stat::Float(value.next_up())),
@@ -225,7 +231,7 @@ impl Call {
 
 /// Statistics of the column or call at `index`, of a schema with `columns` columns.
 pub fn stats_of(
-    calls: &[Call],
+    calls: &[FunctionCall],
     columns: usize,
     index: usize,
     stats: &dyn Fn(usize) -> Option<ColumnStats>,
@@ -259,12 +265,4 @@ fn of_row(array: &ArrayRef, kind: Kind, row: usize) -> Option<Stat> {
     }
     let value = *column::integers(&array)?.first()?;
     Some(i64::try_from(value).map_or(Stat::Decimal(value), Stat::Int))
-}
-
-/// The values of a dictionary's rows, or the array itself.
-fn plain(array: &ArrayRef) -> Result<ArrayRef> {
-    match array.as_any_dictionary_opt() {
-        Some(dictionary) => Ok(take(dictionary.values(), dictionary.keys(), None)?),
-        None => Ok(array.clone()),
-    }
 }

@@ -11,13 +11,13 @@ use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveDateTime, TimeZone, T
 
 /// The clock of a type: dates, or timestamps with or without a time zone.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct ZoneClock {
     /// Nanoseconds in a unit of its values; `None` if the units are days.
     pub unit: Option<i64>,
     zone: Option<Tz>,
 }
 
-impl Clock {
+impl ZoneClock {
     /// The clock of values of a type. `None` if they have no date.
     ///
     /// # Errors

@@ -76,6 +76,14 @@ pub fn fetch(batch: &RecordBatch, column: &ColumnRef) -> Result<ArrayRef> {
     if column.kind.is_some() { narrowed_to_keys(&array) } else { Ok(array) }
 }
 
+/// The values of a dictionary's rows, or the array itself.
+pub fn plain(array: &ArrayRef) -> Result<ArrayRef> {
+    match array.as_any_dictionary_opt() {
+        Some(dictionary) => Ok(take(dictionary.values(), dictionary.keys(), None)?),
+        None => Ok(array.clone()),
+    }
+}
+
 /// The same values in a type that can be tested: decimals in at most 128 bits.
 pub fn narrowed_to_keys(array: &ArrayRef) -> Result<ArrayRef> {
     let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..));

@@ -28,7 +28,7 @@ mod text;
 mod truth;
 mod verdict;
 
-pub use clock::Clock;
+pub use clock::ZoneClock;
 pub use column::narrow_integers;
 pub use ranges::ValueRange;
 pub use text::moment::time_of;
@@ -193,7 +193,7 @@ impl fmt::Display for Expression {
 #[derive(Clone, Debug)]
 pub struct BoundExpression {
     source: expression::ValueSource,
-    calls: Vec<call::Call>,
+    calls: Vec<call::FunctionCall>,
     wanted: DataType,
     columns: Vec<usize>,
 }
@@ -227,7 +227,7 @@ impl BoundExpression {
 pub struct BoundFilter {
     root: plan::Predicate,
     /// What functions are called with, each behind those that it takes.
-    calls: Vec<call::Call>,
+    calls: Vec<call::FunctionCall>,
     /// How many columns the bound schema has.
     width: usize,
     columns: Vec<usize>,
@@ -237,9 +237,9 @@ pub struct BoundFilter {
 
 impl BoundFilter {
     /// A filter without ranges, with those of `calls` that it takes.
-    fn new(root: plan::Predicate, calls: Vec<call::Call>, width: usize) -> Self {
+    fn new(root: plan::Predicate, calls: Vec<call::FunctionCall>, width: usize) -> Self {
         let mut needed = ranges::columns(&root);
-        let calls: Vec<call::Call> = match needed.last() {
+        let calls: Vec<call::FunctionCall> = match needed.last() {
             // A call takes earlier ones.
             Some(last) if *last >= width => calls.into_iter().take(last - width + 1).collect(),
             _ => Vec::new(),

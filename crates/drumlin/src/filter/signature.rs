@@ -5,10 +5,10 @@
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, TimeUnit};
 
-use super::clock::Clock;
+use super::clock::ZoneClock;
 use super::kind::Kind;
-use super::text::functions::{Function, TimePart};
 use super::text::moment::MomentForm;
+use super::text::scalar::{ScalarFunction, TimePart};
 use super::text::syntax::Literal;
 
 /// The types that a function gets its values in, and that of its result.
@@ -18,7 +18,7 @@ pub struct Signature {
 }
 
 /// What is known of a value that a function is called with.
-pub struct Given {
+pub struct GivenValue {
     pub data_type: DataType,
     pub is_literal: bool,
     /// Of a literal that is a whole number.
@@ -76,7 +76,7 @@ fn calculated(data_type: &DataType) -> Option<DataType> {
 ///
 /// # Errors
 /// The place of a value, and what was expected there.
-pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usize, &'static str)> {
+pub fn signature(function: ScalarFunction, given: &[GivenValue]) -> Result<Signature, (usize, &'static str)> {
     let types: Vec<DataType> = given.iter().map(|given| plain(&given.data_type)).collect();
     let kind = |at: usize| Kind::of(&types[at]);
     let number = |at: usize| calculated(&types[at]).ok_or((at, "a number"));
@@ -86,7 +86,7 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
     };
     let one = |arg: DataType, result: DataType| Ok(Signature { args: vec![arg], result });
     match function {
-        Function::Part(part) => match (kind(0), part) {
+        ScalarFunction::Part(part) => match (kind(0), part) {
             (Some(Kind::Instant { .. }), _)
             | (Some(Kind::Time { .. }), TimePart::Hour | TimePart::Minute | TimePart::Second) => {
                 one(types[0].clone(), DataType::Int64)
@@ -94,7 +94,7 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
             (Some(Kind::Null), _) => one(DataType::Date32, DataType::Int64),
             _ => Err((0, "a date or timestamp")),
         },
-        Function::DateTrunc => match kind(1) {
+        ScalarFunction::DateTrunc => match kind(1) {
             Some(Kind::Instant { .. }) => {
                 Ok(Signature { args: vec![DataType::Utf8, types[1].clone()], result: types[1].clone() })
             }
@@ -103,15 +103,17 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
             }
             _ => Err((1, "a date or timestamp")),
         },
-        Function::Lower | Function::Upper | Function::Trim | Function::TrimStart | Function::TrimEnd => {
-            one(text(0)?, DataType::Utf8)
-        }
-        Function::Length => match kind(0) {
+        ScalarFunction::Lower
+        | ScalarFunction::Upper
+        | ScalarFunction::Trim
+        | ScalarFunction::TrimStart
+        | ScalarFunction::TrimEnd => one(text(0)?, DataType::Utf8),
+        ScalarFunction::Length => match kind(0) {
             Some(Kind::Text | Kind::Binary) => one(types[0].clone(), DataType::Int64),
             Some(Kind::Null) => one(DataType::Utf8, DataType::Int64),
             _ => Err((0, "a string or binary data")),
         },
-        Function::Substring => {
+        ScalarFunction::Substring => {
             let mut args = vec![text(0)?];
             for at in 1..types.len() {
                 match kind(at) {
@@ -121,15 +123,15 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
             }
             Ok(Signature { args, result: DataType::Utf8 })
         }
-        Function::Replace => {
+        ScalarFunction::Replace => {
             let args = (0..3).map(text).collect::<Result<_, _>>()?;
             Ok(Signature { args, result: DataType::Utf8 })
         }
         // What is no string is written as one before.
-        Function::Concat => Ok(Signature { args: vec![DataType::Utf8; types.len()], result: DataType::Utf8 }),
-        Function::Abs => one(number(0)?, number(0)?),
-        Function::Sign => one(number(0)?, DataType::Int64),
-        Function::Round => {
+        ScalarFunction::Concat => Ok(Signature { args: vec![DataType::Utf8; types.len()], result: DataType::Utf8 }),
+        ScalarFunction::Abs => one(number(0)?, number(0)?),
+        ScalarFunction::Sign => one(number(0)?, DataType::Int64),
+        ScalarFunction::Round => {
             let mut args = vec![number(0)?];
             if types.len() > 1 {
                 match (given[1].is_literal, kind(1)) {
@@ -147,25 +149,25 @@ pub fn signature(function: Function, given: &[Given]) -> Result<Signature, (usiz
             };
             Ok(Signature { args, result })
         }
-        Function::Floor | Function::Ceil => {
+        ScalarFunction::Floor | ScalarFunction::Ceil => {
             let result = match number(0)? {
                 DataType::Decimal128(digits, _) => DataType::Decimal128(digits, 0),
                 other => other,
             };
             one(number(0)?, result)
         }
-        Function::Coalesce => {
+        ScalarFunction::Coalesce => {
             let common = common(given)?;
             Ok(Signature { args: vec![common.clone(); types.len()], result: common })
         }
         // The second value is compared with the first.
-        Function::NullIf => Ok(Signature { args: vec![types[0].clone()], result: types[0].clone() }),
+        ScalarFunction::NullIf => Ok(Signature { args: vec![types[0].clone()], result: types[0].clone() }),
     }
 }
 
 /// One type for all values: that of those that are no literals, if it is one; for numbers that of a calculation with them, for
 /// times the finest unit.
-fn common(given: &[Given]) -> Result<DataType, (usize, &'static str)> {
+fn common(given: &[GivenValue]) -> Result<DataType, (usize, &'static str)> {
     let mut common: Option<DataType> = None;
     // Literals take the type of the rest.
     for is_literal in [false, true] {
@@ -237,7 +239,7 @@ pub fn can_cast(from: &DataType, to: &DataType) -> bool {
         (_, Kind::Null) => false,
         (Kind::Number { .. } | Kind::Float | Kind::Bool, Kind::Number { .. } | Kind::Float | Kind::Bool) => true,
         (Kind::Instant { .. }, Kind::Instant { .. } | Kind::Time { .. }) => {
-            [from, to].into_iter().all(|data_type| !matches!(Clock::new(data_type), Some(Err(_))))
+            [from, to].into_iter().all(|data_type| !matches!(ZoneClock::new(data_type), Some(Err(_))))
         }
         (Kind::Time { .. }, Kind::Time { .. }) | (Kind::Duration { .. }, Kind::Duration { .. }) => true,
         (Kind::Duration { .. }, Kind::Text) => false,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::Store;
-use crate::base::{Result, Warn};
+use crate::base::Warn;
 use crate::log::LogOptions;
 use crate::segment::{Compression, Proof};
 
@@ -118,14 +117,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Opens the store at `uri` with them: see [`crate::Store::open_with`].
-    ///
-    /// # Errors
-    /// As [`crate::Store::open_with`].
-    pub fn open(self, uri: impl AsRef<std::path::Path>) -> Result<Store> {
-        Store::open_with(uri, self)
-    }
-
     /// What new tables say of their compression, if they do not say it themselves.
     pub(super) fn of_new_tables(&self) -> Option<Compression> {
         Some(self.compression).filter(|compression| *compression != Compression::default())

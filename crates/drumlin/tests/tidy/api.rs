@@ -76,7 +76,9 @@ fn package() -> Vec<PathBuf> {
 #[test]
 fn a_store_has_few_methods() {
     let hidden = ["place", "numbered"];
-    let rust = core_functions("Store").len()
+    // What makes a store is no method of one.
+    let makes = ["open", "open_with", "memory"];
+    let rust = core_functions("Store").iter().filter(|name| !makes.contains(&name.as_str())).count()
         + core_functions("Tables").iter().filter(|name| !hidden.contains(&name.as_str())).count();
     assert!(rust <= STORE_METHODS_MAX, "Store has {rust} public functions in Rust, at most {STORE_METHODS_MAX}");
     let attributes = properties(&package());

@@ -16,7 +16,7 @@ use chrono::Timelike;
 
 use super::time::each;
 use crate::base::{Error, Result, TypeName};
-use crate::filter::clock::{Clock, nanos};
+use crate::filter::clock::{ZoneClock, nanos};
 use crate::filter::kind::{Kind, special_float};
 use crate::filter::text::moment::Moment;
 use crate::filter::text::names::clip;
@@ -30,7 +30,7 @@ const UUID_BYTES: i32 = 16;
 
 /// The values in the type `to`.
 pub fn cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRef> {
-    let values = &super::plain(values)?;
+    let values = &column::plain(values)?;
     if from == to {
         return exactly(values, to);
     }
@@ -90,7 +90,7 @@ pub fn cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRe
 pub fn try_cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRef> {
     if Kind::of(from) == Some(Kind::Text) && Kind::of(to) != Some(Kind::Text) {
         // Strings are read one by one.
-        if let Ok(read) = read(&super::plain(values)?, to, true) {
+        if let Ok(read) = read(&column::plain(values)?, to, true) {
             return Ok(read);
         }
     }
@@ -191,8 +191,8 @@ fn instants(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRe
     expression::of_integers(&moved, to)
 }
 
-fn clock(data_type: &DataType) -> Result<Clock> {
-    match Clock::new(data_type) {
+fn clock(data_type: &DataType) -> Result<ZoneClock> {
+    match ZoneClock::new(data_type) {
         Some(Ok(clock)) => Ok(clock),
         _ => Err(Error::invalid(format!("{} has no clock that is known", TypeName(data_type)))),
     }

@@ -5,26 +5,26 @@ use arrow::datatypes::DataType;
 
 use crate::base::{Error, Result, TypeName};
 use crate::filter::kind::Kind;
-use crate::filter::text::functions::Function;
 use crate::filter::text::number::{Number, power_of_ten};
+use crate::filter::text::scalar::ScalarFunction;
 use crate::filter::{column, expression};
 
 /// From here on, all doubles are whole numbers.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// The function of each number; `places` is how many decimal places [`Function::Round`] keeps.
+/// The function of each number; `places` is how many decimal places [`ScalarFunction::Round`] keeps.
 pub fn computed(
-    function: Function,
+    function: ScalarFunction,
     values: &ArrayRef,
     places: i64,
     from: &DataType,
     to: &DataType,
 ) -> Result<ArrayRef> {
-    let values = super::plain(values)?;
+    let values = column::plain(values)?;
     if let Some(floats) = column::floats(&values) {
         let one = |(row, value): (usize, &f64)| values.is_valid(row).then(|| of_float(function, *value, places));
         let computed: Vec<Option<f64>> = floats.iter().enumerate().map(one).collect();
-        if function == Function::Sign {
+        if function == ScalarFunction::Sign {
             let signs = computed.iter().map(|sign| sign.map(|sign| sign as i128)).collect();
             return expression::integers(signs, to);
         }
@@ -54,13 +54,13 @@ pub fn computed(
     expression::integers(integers.iter().enumerate().map(one).collect::<Result<_>>()?, to)
 }
 
-fn of_float(function: Function, value: f64, places: i64) -> f64 {
+fn of_float(function: ScalarFunction, value: f64, places: i64) -> f64 {
     match function {
-        Function::Abs => value.abs(),
-        Function::Floor => value.floor(),
-        Function::Ceil => value.ceil(),
-        Function::Sign if value.is_nan() || value == 0.0 => 0.0,
-        Function::Sign => value.signum(),
+        ScalarFunction::Abs => value.abs(),
+        ScalarFunction::Floor => value.floor(),
+        ScalarFunction::Ceil => value.ceil(),
+        ScalarFunction::Sign if value.is_nan() || value == 0.0 => 0.0,
+        ScalarFunction::Sign => value.signum(),
         _ if !value.is_finite() => value,
         _ => {
             // Powers of ten are exact up to 10^22.
@@ -77,9 +77,9 @@ fn of_float(function: Function, value: f64, places: i64) -> f64 {
 }
 
 /// A rounded number in units of the scale of its type, which may have fewer places.
-fn rescaled(value: i128, scale: i32, to: &DataType, function: Function) -> Option<i128> {
+fn rescaled(value: i128, scale: i32, to: &DataType, function: ScalarFunction) -> Option<i128> {
     match Kind::of(to) {
-        Some(Kind::Number { scale: own }) if function == Function::Round && own < scale => {
+        Some(Kind::Number { scale: own }) if function == ScalarFunction::Round && own < scale => {
             Some(value / power_of_ten(scale - own)?)
         }
         _ => Some(value),
@@ -87,7 +87,7 @@ fn rescaled(value: i128, scale: i32, to: &DataType, function: Function) -> Optio
 }
 
 /// The result in units of its own scale: that of whole numbers for floor, ceil and sign.
-fn of_exact(function: Function, value: i128, scale: i32, places: i64) -> Option<i128> {
+fn of_exact(function: ScalarFunction, value: i128, scale: i32, places: i64) -> Option<i128> {
     let cut = |up: bool| match scale {
         ..=0 => value.checked_mul(power_of_ten(-scale)?),
         _ => {
@@ -96,10 +96,10 @@ fn of_exact(function: Function, value: i128, scale: i32, places: i64) -> Option<
         }
     };
     match function {
-        Function::Abs => value.checked_abs(),
-        Function::Sign => Some(value.signum()),
-        Function::Floor => cut(false),
-        Function::Ceil => cut(true),
+        ScalarFunction::Abs => value.checked_abs(),
+        ScalarFunction::Sign => Some(value.signum()),
+        ScalarFunction::Floor => cut(false),
+        ScalarFunction::Ceil => cut(true),
         _ => {
             let dropped = i64::from(scale) - places;
             if dropped <= 0 {

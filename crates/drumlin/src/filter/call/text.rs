@@ -7,18 +7,19 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Int64Type};
 
 use crate::base::{Error, Result};
-use crate::filter::text::functions::Function;
+use crate::filter::column;
+use crate::filter::text::scalar::ScalarFunction;
 
 /// The most bytes of strings that a function makes of the rows of a batch.
 const BYTES_MAX: usize = 1 << 30;
 
 /// Strings in one physical form.
 fn strings(values: &ArrayRef) -> Result<LargeStringArray> {
-    Ok(cast(&super::plain(values)?, &DataType::LargeUtf8)?.as_string::<i64>().clone())
+    Ok(cast(&column::plain(values)?, &DataType::LargeUtf8)?.as_string::<i64>().clone())
 }
 
 /// A function of each string; of a dictionary's, once each.
-pub fn mapped(values: &ArrayRef, function: Function) -> Result<ArrayRef> {
+pub fn mapped(values: &ArrayRef, function: ScalarFunction) -> Result<ArrayRef> {
     if let Some(dictionary) = values.as_any_dictionary_opt() {
         let mapped = self::mapped(dictionary.values(), function)?;
         return Ok(take(&mapped, dictionary.keys(), None)?);
@@ -28,10 +29,10 @@ pub fn mapped(values: &ArrayRef, function: Function) -> Result<ArrayRef> {
     for text in &strings {
         match (text, function) {
             (None, _) => made.append_null(),
-            (Some(text), Function::Lower) => made.append_value(text.to_lowercase()),
-            (Some(text), Function::Upper) => made.append_value(text.to_uppercase()),
-            (Some(text), Function::TrimStart) => made.append_value(text.trim_start_matches(' ')),
-            (Some(text), Function::TrimEnd) => made.append_value(text.trim_end_matches(' ')),
+            (Some(text), ScalarFunction::Lower) => made.append_value(text.to_lowercase()),
+            (Some(text), ScalarFunction::Upper) => made.append_value(text.to_uppercase()),
+            (Some(text), ScalarFunction::TrimStart) => made.append_value(text.trim_start_matches(' ')),
+            (Some(text), ScalarFunction::TrimEnd) => made.append_value(text.trim_end_matches(' ')),
             (Some(text), _) => made.append_value(text.trim_matches(' ')),
         }
     }
@@ -40,7 +41,7 @@ pub fn mapped(values: &ArrayRef, function: Function) -> Result<ArrayRef> {
 
 /// Characters of strings, bytes of binary data.
 pub fn length(values: &ArrayRef) -> Result<ArrayRef> {
-    let values = super::plain(values)?;
+    let values = column::plain(values)?;
     let lengths: Int64Array = match values.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
             strings(&values)?.iter().map(|text| text.map(|text| text.chars().count() as i64)).collect()

@@ -7,14 +7,14 @@ use arrow::datatypes::DataType;
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
 
 use crate::base::{Error, Result, TypeName};
-use crate::filter::clock::{Clock, nanos};
-use crate::filter::text::functions::TimePart;
+use crate::filter::clock::{ZoneClock, nanos};
 use crate::filter::text::names::clip;
+use crate::filter::text::scalar::TimePart;
 use crate::filter::{column, expression};
 
 /// What a time is cut to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
+pub enum TruncateUnit {
     Year,
     Quarter,
     Month,
@@ -27,20 +27,20 @@ pub enum Length {
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-const LENGTHS: [(&str, Length); 10] = [
-    ("year", Length::Year),
-    ("quarter", Length::Quarter),
-    ("month", Length::Month),
-    ("week", Length::Week),
-    ("day", Length::Fixed(DAY)),
-    ("hour", Length::Fixed(3600 * SECOND)),
-    ("minute", Length::Fixed(60 * SECOND)),
-    ("second", Length::Fixed(SECOND)),
-    ("millisecond", Length::Fixed(SECOND / 1000)),
-    ("microsecond", Length::Fixed(1000)),
+const LENGTHS: [(&str, TruncateUnit); 10] = [
+    ("year", TruncateUnit::Year),
+    ("quarter", TruncateUnit::Quarter),
+    ("month", TruncateUnit::Month),
+    ("week", TruncateUnit::Week),
+    ("day", TruncateUnit::Fixed(DAY)),
+    ("hour", TruncateUnit::Fixed(3600 * SECOND)),
+    ("minute", TruncateUnit::Fixed(60 * SECOND)),
+    ("second", TruncateUnit::Fixed(SECOND)),
+    ("millisecond", TruncateUnit::Fixed(SECOND / 1000)),
+    ("microsecond", TruncateUnit::Fixed(1000)),
 ];
 
-impl Length {
+impl TruncateUnit {
     /// Reads its name, or that of many.
     pub fn parse(text: &str) -> Result<Self> {
         let one = text.strip_suffix('s').unwrap_or(text);
@@ -55,7 +55,7 @@ impl Length {
 }
 
 /// A part of each value, which is of a type with this clock, or a time of day.
-pub fn part(part: TimePart, clock: Option<&Clock>, values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+pub fn part(part: TimePart, clock: Option<&ZoneClock>, values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     match clock {
         Some(clock) => each(values, data_type, |value| Some(of_date(part, clock.local(value)?))),
         None => {
@@ -92,10 +92,10 @@ fn of_date(part: TimePart, time: NaiveDateTime) -> i64 {
 }
 
 /// The beginning of the year, month and so on that each value is in, in the same type.
-pub fn truncate(length: Length, clock: &Clock, values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+pub fn truncate(length: TruncateUnit, clock: &ZoneClock, values: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     let begins = each(values, data_type, |value| match (length, clock.unit) {
-        (Length::Fixed(..DAY), None) => Some(value),
-        (Length::Fixed(length @ ..DAY), Some(unit)) => {
+        (TruncateUnit::Fixed(..DAY), None) => Some(value),
+        (TruncateUnit::Fixed(length @ ..DAY), Some(unit)) => {
             let local = clock.local(value)?.time();
             let since = i64::from(local.num_seconds_from_midnight()) * SECOND + i64::from(local.nanosecond());
             value.checked_sub(since % length / unit)
@@ -103,11 +103,13 @@ pub fn truncate(length: Length, clock: &Clock, values: &ArrayRef, data_type: &Da
         _ => {
             let day = clock.local(value)?.date();
             let begin = match length {
-                Length::Year => day.with_ordinal(1)?,
-                Length::Quarter => day.with_day(1)?.with_month0(day.month0() / 3 * 3)?,
-                Length::Month => day.with_day(1)?,
-                Length::Week => day.checked_sub_days(chrono::Days::new(day.weekday().num_days_from_monday().into()))?,
-                Length::Fixed(_) => day,
+                TruncateUnit::Year => day.with_ordinal(1)?,
+                TruncateUnit::Quarter => day.with_day(1)?.with_month0(day.month0() / 3 * 3)?,
+                TruncateUnit::Month => day.with_day(1)?,
+                TruncateUnit::Week => {
+                    day.checked_sub_days(chrono::Days::new(day.weekday().num_days_from_monday().into()))?
+                }
+                TruncateUnit::Fixed(_) => day,
             };
             clock.instant(begin.and_time(NaiveTime::MIN))
         }
@@ -120,7 +122,7 @@ pub fn truncate(length: Length, clock: &Clock, values: &ArrayRef, data_type: &Da
 /// # Errors
 /// `InvalidArgument` naming a value of which nothing comes.
 pub fn each(values: &ArrayRef, data_type: &DataType, of: impl Fn(i64) -> Option<i64>) -> Result<ArrayRef> {
-    let values = super::plain(values)?;
+    let values = column::plain(values)?;
     let integers = column::narrow_integers(&values)
         .ok_or_else(|| Error::schema_mismatch(format!("{} has no time", TypeName(values.data_type()))))?;
     let one = |(row, value): (usize, &i64)| {

@@ -1,91 +1,9 @@
-//! The functions of the language: their names, how many values they take, and those that are written in other words.
+//! Calls of functions by their names: how many values they take, and those that are written in other words.
 
 use super::names::{clip, quotes};
+use super::scalar::{ARGUMENTS_MAX, FUNCTIONS, ScalarFunction};
 use super::syntax::{Expr, Literal};
 use crate::base::{Error, Result, nearest};
-
-/// A part of a date, a time or a timestamp.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimePart {
-    Year,
-    Quarter,
-    Month,
-    /// Of the ISO calendar.
-    Week,
-    Day,
-    DayOfYear,
-    /// From 0, a Sunday.
-    DayOfWeek,
-    /// From 1, a Monday.
-    IsoDayOfWeek,
-    Hour,
-    Minute,
-    Second,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    Part(TimePart),
-    DateTrunc,
-    Lower,
-    Upper,
-    Trim,
-    TrimStart,
-    TrimEnd,
-    Length,
-    Substring,
-    Replace,
-    Concat,
-    Abs,
-    Round,
-    Floor,
-    Ceil,
-    Sign,
-    Coalesce,
-    NullIf,
-}
-
-/// The most values that a function takes.
-pub const ARGUMENTS_MAX: usize = 100;
-
-/// Names, with the least and the greatest number of values. The first name of a function is that of its canonical text.
-const FUNCTIONS: [(&str, Function, usize, usize); 35] = [
-    ("year", Function::Part(TimePart::Year), 1, 1),
-    ("quarter", Function::Part(TimePart::Quarter), 1, 1),
-    ("month", Function::Part(TimePart::Month), 1, 1),
-    ("week", Function::Part(TimePart::Week), 1, 1),
-    ("weekofyear", Function::Part(TimePart::Week), 1, 1),
-    ("day", Function::Part(TimePart::Day), 1, 1),
-    ("dayofmonth", Function::Part(TimePart::Day), 1, 1),
-    ("dayofyear", Function::Part(TimePart::DayOfYear), 1, 1),
-    ("dayofweek", Function::Part(TimePart::DayOfWeek), 1, 1),
-    ("weekday", Function::Part(TimePart::DayOfWeek), 1, 1),
-    ("isodow", Function::Part(TimePart::IsoDayOfWeek), 1, 1),
-    ("hour", Function::Part(TimePart::Hour), 1, 1),
-    ("minute", Function::Part(TimePart::Minute), 1, 1),
-    ("second", Function::Part(TimePart::Second), 1, 1),
-    ("date_trunc", Function::DateTrunc, 2, 2),
-    ("lower", Function::Lower, 1, 1),
-    ("lcase", Function::Lower, 1, 1),
-    ("upper", Function::Upper, 1, 1),
-    ("ucase", Function::Upper, 1, 1),
-    ("trim", Function::Trim, 1, 1),
-    ("ltrim", Function::TrimStart, 1, 1),
-    ("rtrim", Function::TrimEnd, 1, 1),
-    ("length", Function::Length, 1, 1),
-    ("len", Function::Length, 1, 1),
-    ("substring", Function::Substring, 2, 3),
-    ("substr", Function::Substring, 2, 3),
-    ("replace", Function::Replace, 3, 3),
-    ("concat", Function::Concat, 1, ARGUMENTS_MAX),
-    ("abs", Function::Abs, 1, 1),
-    ("round", Function::Round, 1, 2),
-    ("floor", Function::Floor, 1, 1),
-    ("ceil", Function::Ceil, 1, 1),
-    ("sign", Function::Sign, 1, 1),
-    ("coalesce", Function::Coalesce, 1, ARGUMENTS_MAX),
-    ("nullif", Function::NullIf, 2, 2),
-];
 
 /// Names that are written in other words, with the number of values.
 const IN_OTHER_WORDS: [(&str, usize); 8] = [
@@ -98,13 +16,6 @@ const IN_OTHER_WORDS: [(&str, usize); 8] = [
     ("ends_with", 2),
     ("contains", 2),
 ];
-
-impl Function {
-    /// The name in canonical text.
-    pub fn name(self) -> &'static str {
-        FUNCTIONS.iter().find(|(_, function, ..)| *function == self).map_or("", |(name, ..)| name)
-    }
-}
 
 /// Whether a function has this name, upper or lower case.
 pub fn is_function(name: &str) -> bool {
@@ -146,7 +57,7 @@ pub fn call(name: &str, mut args: Vec<Expr>) -> Result<Expr> {
     };
     if let Some((_, function, least, most)) = FUNCTIONS.iter().find(|(known, ..)| *known == name) {
         taken(*least, *most)?;
-        if *function == Function::DateTrunc {
+        if *function == ScalarFunction::DateTrunc {
             args[0] = Expr::Literal(Literal::Text(unit(&args[0], "date_trunc")?));
         }
         return Ok(Expr::Call { function: *function, args });
@@ -172,7 +83,7 @@ pub fn call(name: &str, mut args: Vec<Expr>) -> Result<Expr> {
             };
             args.remove(0);
             match FUNCTIONS.iter().find(|(known, ..)| *known == part) {
-                Some((_, function @ Function::Part(_), ..)) => Ok(Expr::Call { function: *function, args }),
+                Some((_, function @ ScalarFunction::Part(_), ..)) => Ok(Expr::Call { function: *function, args }),
                 _ => Err(Error::invalid(format!(
                     "'{}' is no part of a time; expected {}",
                     clip(&part),

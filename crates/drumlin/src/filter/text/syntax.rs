@@ -8,10 +8,10 @@ use std::fmt;
 
 use arrow::datatypes::DataType;
 
-use super::functions::Function;
 use super::moment::Moment;
 use super::names::written;
 use super::number::Number;
+use super::scalar::ScalarFunction;
 use crate::base::TypeName;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub enum Expr {
         rest: Vec<(ArithmeticOp, Expr)>,
     },
     Call {
-        function: Function,
+        function: ScalarFunction,
         args: Vec<Expr>,
     },
     /// A value in another type. If `lenient`, what has none in it is null.

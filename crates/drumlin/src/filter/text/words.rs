@@ -14,8 +14,9 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::functions::{self, ARGUMENTS_MAX};
+use super::functions;
 use super::names::{clip, is_reserved};
+use super::scalar::ARGUMENTS_MAX;
 use crate::base::{Error, Result, parse_type};
 
 /// The deepest nesting of a tree.

@@ -18,6 +18,16 @@ use crate::store::handle::Contents;
 use crate::store::parts::{holder, recover};
 use crate::store::{Mode, Options, Store, SyncMode};
 
+impl Options {
+    /// Opens the store at `uri` with them: see [`crate::Store::open_with`].
+    ///
+    /// # Errors
+    /// As [`crate::Store::open_with`].
+    pub fn open(self, uri: impl AsRef<std::path::Path>) -> Result<Store> {
+        Store::open_with(uri, self)
+    }
+}
+
 impl Store {
     /// Opens the store at `uri`: a folder's path, `file://` and a path, `s3://bucket/prefix` (or `gs://`, `az://`) for one in a
     /// bucket, or `memory://` for one that lives in memory. It is made if it is not there. For anything else than the default

@@ -193,6 +193,6 @@ fn payloads_versions_and_patterns_are_plain_values() -> drumlin::Result<()> {
     assert_eq!(store.drop(["x", "z*"])?.paths, ["x", "z1", "z2"]);
     assert_eq!(store.drop(vec![String::from("y")])?.paths, ["y"]);
     assert_eq!(store.drop(Pattern::new("none")?).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(store.drop_with(&["none"], drumlin::Missing::Ignore)?.missing, ["none"]);
+    assert_eq!(store.drop_with(["none"], drumlin::Missing::Ignore)?.missing, ["none"]);
     Ok(())
 }
