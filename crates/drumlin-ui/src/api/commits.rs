@@ -1,13 +1,14 @@
 //! The commit log, as the store's change feed tells it: what was committed after a number, or the last commits that are still in it.
-//! What the feed does not tell of is found in *settings.rs*.
 
 use std::time::Duration;
 
-use drumlin::{Action, Cause, ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, TableAction};
+use drumlin::{
+    Action, Cause, ChangeFeed, Commit, ErrorKind, Event, NodeEvent, Result, Seq, SettingChange, TableAction,
+};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::show::time;
+use super::show::{self, time};
 use super::tree::short_payload;
 use crate::query::Query;
 use crate::reply::Reply;
@@ -37,9 +38,7 @@ pub fn commits(context: &Context, query: &Query) -> Result<Reply> {
             Err(e) => return Err(e),
         }
     }
-    // After they were read, so that what they left is there.
-    context.settings.look(store, &context.listings)?;
-    let commits = commits.iter().map(|commit| describe(context, commit)).collect::<Result<Vec<_>>>()?;
+    let commits = commits.iter().map(describe).collect::<Result<Vec<_>>>()?;
     let found = !commits.is_empty();
     let mut reply = Reply::json(&json!({ "seq": feed.seq().0, "cut": cut, "commits": commits }));
     reply.found = found;
@@ -75,8 +74,9 @@ fn beginning(context: &Context, since: u64, now: u64) -> Result<(ChangeFeed, boo
     Ok((context.store.changes(Seq(there))?, true))
 }
 
-fn describe(context: &Context, commit: &Commit) -> Result<Value> {
-    let (mut events, mut count) = (Vec::new(), 0);
+fn describe(commit: &Commit) -> Result<Value> {
+    let mut events: Vec<Value> = commit.settings().take(EVENTS_MAX).map(setting).collect();
+    let mut count = commit.settings().count();
     commit.visit(|event| {
         count += 1;
         if events.len() < EVENTS_MAX {
@@ -84,14 +84,29 @@ fn describe(context: &Context, commit: &Commit) -> Result<Value> {
         }
         true
     })?;
-    if count == 0 {
-        events = context.settings.changed_by(&context.store, &context.listings, commit)?;
-        count = events.len();
-    }
     Ok(json!({
         "seq": commit.seq().0, "time": time(commit.time()), "messages": commit.messages().collect::<Vec<_>>(),
         "events": events, "count": count,
     }))
+}
+
+fn setting(change: SettingChange<'_>) -> Value {
+    let told = |action: &str, name: &str, more: Option<String>| json!({ "kind": "setting", "action": action, "path": name, "told": more });
+    match change {
+        SettingChange::Snapshot { name, tables } => {
+            json!({ "kind": "setting", "action": "snapshot", "path": name, "told": null, "tables": tables })
+        }
+        SettingChange::SnapshotDropped { name } => told("drop snapshot", name, None),
+        SettingChange::Retention { path, retention } => {
+            let keeps = match retention {
+                Some(retention) => format!("keeps {}", show::retention(retention)),
+                None => "as above".to_owned(),
+            };
+            told("retention", path.unwrap_or("**"), Some(keeps))
+        }
+        SettingChange::Projection { name } => told("projection", name, None),
+        SettingChange::ProjectionDropped { name } => told("drop projection", name, None),
+    }
 }
 
 fn event(event: &Event) -> Value {

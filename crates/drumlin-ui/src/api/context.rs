@@ -3,7 +3,6 @@
 use drumlin::{Cancel, Store};
 
 use super::listing::Listings;
-use super::settings::Settings;
 use super::sorted::LastSorted;
 
 /// What all requests use.
@@ -15,13 +14,12 @@ pub struct Context {
     pub closing: Cancel,
     pub listings: Listings,
     pub sorted: LastSorted,
-    pub settings: Settings,
 }
 
 impl Context {
     /// For a server that shows `store`.
     pub fn new(store: Store, write: bool, closing: Cancel) -> Self {
-        let (listings, sorted, settings) = Default::default();
-        Self { store, write, closing, listings, sorted, settings }
+        let (listings, sorted) = Default::default();
+        Self { store, write, closing, listings, sorted }
     }
 }

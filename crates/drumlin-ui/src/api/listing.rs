@@ -25,8 +25,6 @@ pub struct Node {
     pub children: u64,
     /// Tables at and below it.
     pub tables: u32,
-    /// The last commit that changed it itself.
-    pub seq: u64,
 }
 
 /// Which nodes hide what is below them: those at the paths, or all but those.
@@ -70,7 +68,6 @@ impl Listings {
                 payload: node.payload.is_some(),
                 children: node.children,
                 tables: u32::from(node.table),
-                seq: node.seq.0,
             });
         })?;
         // The nodes above one come before it.

@@ -9,7 +9,6 @@ mod layout;
 mod listing;
 mod metrics;
 mod rows;
-mod settings;
 mod show;
 mod sorted;
 mod table;

@@ -28,7 +28,7 @@ pub use change::drop::{DropReport, TrashItem};
 pub use change::merge::MergeReport;
 pub use change::update::UpdateReport;
 pub use change::versions::{Missing, SnapshotInfo, SnapshotOf, VersionInfo, VersionsReport};
-pub use feed::changes::{ChangeFeed, Commit};
+pub use feed::changes::{ChangeFeed, Commit, SettingChange};
 pub use feed::projection::ProjectionView;
 pub use handle::Store;
 pub use jobs::copy_to::{CopyToOptions, CopyToReport};

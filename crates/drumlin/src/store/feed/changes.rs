@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::cursor::Cursor;
 use crate::base::{Result, Seq, Timestamp, waiting};
-use crate::catalog::{Effect, Event};
+use crate::catalog::{Effect, Event, Retention};
 use crate::store::Store;
 use crate::store::parts::CommitRecord;
 
@@ -32,6 +32,40 @@ pub struct Commit {
     record: Arc<CommitRecord>,
 }
 
+/// Something that a commit set for a whole store, or for a part of its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingChange<'a> {
+    /// A snapshot was taken.
+    Snapshot {
+        /// Its name.
+        name: &'a str,
+        /// How many tables it holds.
+        tables: usize,
+    },
+    /// A snapshot was dropped.
+    SnapshotDropped {
+        /// Its name.
+        name: &'a str,
+    },
+    /// How long tables keep versions was set.
+    Retention {
+        /// At and below which node; `None`: in the whole store.
+        path: Option<&'a str>,
+        /// How long; `None`: as the node above, or all.
+        retention: Option<Retention>,
+    },
+    /// A projection was made, or replaced.
+    Projection {
+        /// Its name.
+        name: &'a str,
+    },
+    /// A projection was dropped.
+    ProjectionDropped {
+        /// Its name.
+        name: &'a str,
+    },
+}
+
 impl Commit {
     /// Its number.
     pub fn seq(&self) -> Seq {
@@ -49,6 +83,26 @@ impl Commit {
         self.record.transactions.iter().flat_map(|transaction| &transaction.effects).filter_map(|effect| match effect {
             Effect::Tell { note, .. } => note.message.as_deref(),
             _ => None,
+        })
+    }
+
+    /// What it set that belongs to no node and no table, in order: snapshots, retentions and projections. [`Commit::visit`] does not
+    /// tell of them.
+    pub fn settings(&self) -> impl Iterator<Item = SettingChange<'_>> {
+        self.record.transactions.iter().flat_map(|transaction| &transaction.effects).filter_map(|effect| {
+            Some(match effect {
+                Effect::PutSnapshot { name, pins } => SettingChange::Snapshot { name, tables: pins.len() },
+                Effect::DropSnapshot { name } => SettingChange::SnapshotDropped { name },
+                Effect::SetRetention { path, retention } => {
+                    SettingChange::Retention { path: Some(path.as_str()), retention: *retention }
+                }
+                Effect::SetDefaultRetention { retention } => {
+                    SettingChange::Retention { path: None, retention: *retention }
+                }
+                Effect::PutProjection { name, .. } => SettingChange::Projection { name },
+                Effect::DropProjection { name } => SettingChange::ProjectionDropped { name },
+                _ => return None,
+            })
         })
     }
 
