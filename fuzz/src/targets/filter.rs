@@ -75,6 +75,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "a.b.c = 1 and f = 'nan'",
         "true",
         "i is not distinct from null",
+        "year(t) = 2024 and date_trunc('month', day) >= '2024-01-01' and extract(hour from t) < 12",
+        "coalesce(i, u, 0) = abs(i) or nullif(s, '') is null or round(d, 1) > floor(f)",
+        "cast(s as int) > 3 or try_cast(f as decimal(5, 2)) <= 1.5 and i::text = '7' and t::date = day",
+        "substring(concat(s, '-', i), 2, 3) = replace(upper(k), 'A', 'bb') and sign(f) = -1 and ceil(d) = i",
+        "`i` in (1, 2) and contains(s, 'x') and ends_with(k, 'b') and length(trim(s)) = 2",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }

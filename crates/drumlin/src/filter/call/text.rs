@@ -10,8 +10,8 @@ use crate::base::{Error, Result};
 use crate::filter::column;
 use crate::filter::text::scalar::ScalarFunction;
 
-/// The most bytes of strings that a function makes of the rows of a batch.
-const BYTES_MAX: usize = 1 << 30;
+/// The most bytes of strings that a function makes of the rows of a batch: twice what a row group holds.
+const BYTES_MAX: usize = 512 << 20;
 
 /// Strings in one physical form.
 fn strings(values: &ArrayRef) -> Result<LargeStringArray> {
@@ -90,17 +90,26 @@ pub fn substring(values: &ArrayRef, start: &ArrayRef, count: Option<&ArrayRef>) 
 /// Each string with another in every place of a third.
 pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
     let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
-    let mut made = GenericStringBuilder::<i64>::new();
-    let mut total = 0_usize;
+    let parts = |row: usize| -> Option<[&str; 3]> {
+        let is_null = all.iter().any(|strings| strings.is_null(row));
+        (!is_null).then(|| [&all[0], &all[1], &all[2]].map(|strings| strings.value(row)))
+    };
+    // An empty string is in no place.
+    let places = |[text, from, _]: [&str; 3]| if from.is_empty() { 0 } else { text.matches(from).count() };
+    let mut total = 0;
+    for parts in (0..all[0].len()).filter_map(parts) {
+        let [text, from, to] = parts;
+        let places = places(parts);
+        let kept = text.len() - places * from.len();
+        total = fits(total, kept.saturating_add(places.saturating_mul(to.len())))?;
+    }
+    let mut made = GenericStringBuilder::<i64>::with_capacity(all[0].len(), total);
     for row in 0..all[0].len() {
-        if all.iter().any(|strings| strings.is_null(row)) {
-            made.append_null();
-            continue;
+        match parts(row) {
+            None => made.append_null(),
+            Some([text, "", _]) => made.append_value(text),
+            Some([text, from, to]) => made.append_value(text.replace(from, to)),
         }
-        let [text, from, to] = [&all[0], &all[1], &all[2]].map(|strings| strings.value(row));
-        let places = if from.is_empty() { 0 } else { text.matches(from).count() };
-        total = fits(total, text.len().saturating_add(places.saturating_mul(to.len())))?;
-        made.append_value(if places == 0 { text.to_owned() } else { text.replace(from, to) });
     }
     Ok(Arc::new(made.finish()))
 }
@@ -108,12 +117,15 @@ pub fn replace(values: &[ArrayRef]) -> Result<ArrayRef> {
 /// The strings one after the other; a null is none.
 pub fn concat(values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let all = values.iter().map(strings).collect::<Result<Vec<_>>>()?;
-    let mut made = GenericStringBuilder::<i64>::new();
+    let parts =
+        |row: usize| all.iter().filter(move |strings| strings.is_valid(row)).map(move |strings| strings.value(row));
     let mut total = 0;
     for row in 0..rows {
-        let parts = all.iter().filter(|strings| strings.is_valid(row)).map(|strings| strings.value(row));
-        total = fits(total, parts.clone().map(str::len).sum())?;
-        made.append_value(parts.collect::<String>());
+        total = fits(total, parts(row).map(str::len).sum())?;
+    }
+    let mut made = GenericStringBuilder::<i64>::with_capacity(rows, total);
+    for row in 0..rows {
+        made.append_value(parts(row).collect::<String>());
     }
     Ok(Arc::new(made.finish()))
 }
