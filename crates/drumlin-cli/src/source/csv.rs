@@ -35,9 +35,9 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
     let mut buffered = BufReader::with_capacity(BUFFER_BYTES, bytes);
     check_encoding(buffered.fill_buf().map_err(|e| Error::unavailable(e.to_string()))?)?;
     // The reader refuses rows with too few or too many values; it knows their lines.
-    let format = format(form).with_truncated_rows(true);
     let mut head = Vec::new();
-    let named = format.infer_schema(Kept { inner: &mut buffered, kept: &mut head }, Some(1));
+    let named =
+        format(form).with_truncated_rows(true).infer_schema(Kept { inner: &mut buffered, kept: &mut head }, Some(1));
     let (named, _) = named.map_err(|e| {
         let plain = plain(e);
         match plain.message().rsplit_once("at line ") {
@@ -49,9 +49,8 @@ pub fn infer(form: &TextForm, bytes: &mut dyn Read) -> Result<SchemaRef> {
         return form.settle(&named);
     }
     let texts = named.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
-    let texts = Arc::new(Schema::new(texts.collect::<Vec<_>>()));
-    let reader = ReaderBuilder::new(texts).with_format(format).with_batch_size(BATCH_ROWS);
-    let rows = reader.build_buffered(Cursor::new(head).chain(buffered)).map_err(plain)?;
+    let texts = Schema::new(texts.collect::<Vec<_>>());
+    let rows = read(form, Cursor::new(head).chain(buffered), &texts, &texts, false)?;
     let mut columns: Vec<Seen> = named.fields().iter().map(|_| Seen::default()).collect();
     let mut left = form.sampled().unwrap_or(usize::MAX);
     // What is wrong with a row is said when it is read.
@@ -179,7 +178,12 @@ impl<R: Read> Rows<R> {
                 Err(error) => return Err(self.explained(error)),
             }
         }
-        let batch = match self.decoder.flush() {
+        // Arrow checks only that all values one after another are UTF-8. A batch ends with a row, so it is UTF-8 by itself.
+        let batch = match std::str::from_utf8(&self.raw) {
+            Ok(_) => self.decoder.flush(),
+            Err(error) => Err(ArrowError::ParseError(error.to_string())),
+        };
+        let batch = match batch {
             Ok(batch) => batch,
             Err(error) => return Err(self.explained(error)),
         };
@@ -242,7 +246,8 @@ impl<R: Read> Rows<R> {
             };
             let text = &text[..taken];
             if !std::mem::take(&mut header) {
-                let ended = decoder.decode(b"\n").and_then(|_| decoder.decode(&[]));
+                let checked = std::str::from_utf8(text).map_err(|e| ArrowError::ParseError(e.to_string()));
+                let ended = checked.and_then(|_| decoder.decode(b"\n")).and_then(|_| decoder.decode(&[]));
                 match ended.and_then(|_| decoder.flush()) {
                     Ok(Some(row)) => each(start, text, Ok(row))?,
                     Ok(None) => {}

@@ -151,8 +151,11 @@ fn a_csv_line_that_does_not_fit_is_named() {
         desk.fails(1, &args, &[&["bad.csv: "], words].concat());
     }
     for sample in ["--sample=1", "--sample=0"] {
-        std::fs::write(desk.path("latin.csv"), b"a,b\n1,2\ncaf\xe9,3\n").unwrap();
-        desk.fails(1, &["import", "s", "latin.csv", sample], &["latin.csv: line 3", "UTF-8", "iconv"]);
+        // The second has half a character on each side of a delimiter, the third on each side of a line end.
+        for line in [&b"caf\xe9,3\n"[..], b"caf\xc3,\xa9\n", b"3,caf\xc3\n\xa9,4\n"] {
+            std::fs::write(desk.path("latin.csv"), [b"a,b\n1,2\n", line].concat()).unwrap();
+            desk.fails(1, &["import", "s", "latin.csv", sample], &["latin.csv: line 3", "UTF-8", "iconv"]);
+        }
     }
     assert_eq!(desk.ok(&["ls", "s"]).lines().count(), 2);
     // A value far after the sample, in a later batch than the first.
