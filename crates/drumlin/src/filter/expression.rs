@@ -70,8 +70,8 @@ pub fn compute_native(source: &ValueSource, batch: &RecordBatch, wanted: &DataTy
     operand.into_array(batch.num_rows(), wanted)
 }
 
-/// Casts; an error if a value does not fit.
-fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+/// Casts as Arrow does; an error if a value does not fit.
+pub fn exactly(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(array, wanted, &exact)?)
 }
@@ -141,7 +141,7 @@ pub fn assigned(operand: &ColumnarValue, rows: usize, wanted: &DataType) -> Resu
 }
 
 /// A number at another scale: rounded if that has fewer places, or `None` if it may not be. Also `None` beyond 128 bits.
-fn rescaled(value: i128, from: i32, to: i32, rounds: bool) -> Option<i128> {
+pub fn rescaled(value: i128, from: i32, to: i32, rounds: bool) -> Option<i128> {
     if to >= from {
         return value.checked_mul(power_of_ten(to - from)?);
     }

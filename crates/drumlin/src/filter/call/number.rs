@@ -41,7 +41,7 @@ pub fn computed(
             return Ok(None);
         }
         of_exact(function, *value, scale, places)
-            .and_then(|value| rescaled(value, scale, to, function))
+            .and_then(|value| in_units_of(to, value, scale, function))
             .map(Some)
             .ok_or_else(|| {
                 Error::invalid(format!(
@@ -77,7 +77,7 @@ fn of_float(function: ScalarFunction, value: f64, places: i64) -> f64 {
 }
 
 /// A rounded number in units of the scale of its type, which may have fewer places.
-fn rescaled(value: i128, scale: i32, to: &DataType, function: ScalarFunction) -> Option<i128> {
+fn in_units_of(to: &DataType, value: i128, scale: i32, function: ScalarFunction) -> Option<i128> {
     match Kind::of(to) {
         Some(Kind::Number { scale: own }) if function == ScalarFunction::Round && own < scale => {
             Some(value / power_of_ten(scale - own)?)
@@ -101,16 +101,15 @@ fn of_exact(function: ScalarFunction, value: i128, scale: i32, places: i64) -> O
         ScalarFunction::Floor => cut(false),
         ScalarFunction::Ceil => cut(true),
         _ => {
-            let dropped = i64::from(scale) - places;
+            let dropped = i64::from(scale).saturating_sub(places);
             if dropped <= 0 {
                 return Some(value);
             }
-            let Some(power) = i32::try_from(dropped).ok().and_then(power_of_ten) else { return Some(0) };
-            // Halves away from zero.
-            let rest = value % power;
-            let up = rest.unsigned_abs() >= power.unsigned_abs() - rest.unsigned_abs();
-            let whole = value - rest;
-            if up { whole.checked_add(power * rest.signum()) } else { Some(whole) }
+            let dropped = i32::try_from(dropped).ok();
+            let Some((dropped, power)) = dropped.and_then(|places| Some((places, power_of_ten(places)?))) else {
+                return Some(0);
+            };
+            expression::rescaled(value, dropped, 0, true)?.checked_mul(power)
         }
     }
 }
