@@ -78,20 +78,14 @@ pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut out = Output::new();
         let ended = waiting::with_stop(&interrupt::flag(), || arguments.command.run(&mut out));
-        // Output written before a failure is still printed.
-        let flushed = out.flush().map_err(Failure::from);
-        ended.and(flushed)
+        flushed(out, ended)
     }));
     let _ = std::panic::take_hook();
     match ended {
-        Ok(Ok(())) => 0,
-        Ok(Err(failure)) => {
-            let failure = if interrupt::flag().check().is_err() { failure.interrupted() } else { failure };
-            if let Some(message) = failure.message() {
-                say(message);
-            }
-            failure.code()
-        }
+        Ok(ended) => exit_code(ended.map_err(|failure| match interrupt::flag().check() {
+            Ok(()) => failure,
+            Err(_) => failure.interrupted(),
+        })),
         Err(_) => {
             let what = PANIC.lock().map_or(String::new(), |mut what| std::mem::take(&mut *what));
             say(format_args!("internal error: {what}"));
@@ -113,14 +107,20 @@ pub fn print_rows(
         Ok(form) => rows::print(form, schema, batches, limit, &mut out),
         Err(_) => Err(Failure::Usage(format!("'{form}' is no form of rows; expected table, csv or json"))),
     };
+    exit_code(flushed(out, printed))
+}
+
+/// Prints what is still to be printed, after a failure too.
+fn flushed(mut out: Output, ended: Result<(), Failure>) -> Result<(), Failure> {
     let flushed = out.flush().map_err(Failure::from);
-    match printed.and(flushed) {
-        Ok(()) => 0,
-        Err(failure) => {
-            failure.message().into_iter().for_each(say);
-            failure.code()
-        }
-    }
+    ended.and(flushed)
+}
+
+/// Says what went wrong, if anything; returns the exit code.
+fn exit_code(ended: Result<(), Failure>) -> i32 {
+    let Err(failure) = ended else { return 0 };
+    failure.message().into_iter().for_each(say);
+    failure.code()
 }
 
 /// Checks the arguments of a call, of which the first is the program's name, without running the command. The error is what

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from drumlin._engines.sql import connect, prepare, quoted, relation, types_of
+from drumlin._engines.sql import connect, keep_uuids, prepare, quoted, relation, types_of
 from drumlin._errors import InvalidArgument
 
 __all__ = ["merged", "of_sides"]
@@ -44,9 +44,7 @@ def merged(place: Any, told: dict[str, Any]) -> Any:
     names = table.schema().names
     connection = connect()
     types = types_of(connection, place, told["table"])
-    if "UUID" in types.values():
-        # As 16 bytes, which the table has, rather than as text.
-        connection.execute("set arrow_lossless_conversion = true")
+    keep_uuids(connection, types)
     bound = prepare(connection, place, f"select * from {told['source']}", None)
     source = relation(connection, bound).columns
     called = {told["called"].casefold(): "target"}

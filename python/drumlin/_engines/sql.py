@@ -15,7 +15,7 @@ from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._optional import loaded, need
 
-__all__ = ["Place", "connect", "outside_quotes", "prepare", "quoted", "query", "relation", "types_of"]
+__all__ = ["Place", "connect", "keep_uuids", "outside_quotes", "prepare", "quoted", "query", "relation", "types_of"]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -93,6 +93,12 @@ def types_of(connection: Any, place: Any, table: str) -> dict[str, str]:
     """What DuckDB calls the types of a table's columns."""
     made = relation(connection, prepare(connection, place, f"select * from {quoted(table)}", None))
     return dict(zip(made.columns, map(str, made.types), strict=True))
+
+
+def keep_uuids(connection: Any, types: dict[str, str]) -> None:
+    """Has UUIDs of a result come as 16 bytes, which a table of such types has, rather than as text."""
+    if "UUID" in types.values():
+        connection.execute("set arrow_lossless_conversion = true")
 
 
 def quoted(name: str) -> str:

@@ -9,7 +9,7 @@ from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
 from drumlin._arguments.parameters import with_params
 from drumlin._engines.merges import merged, of_sides
-from drumlin._engines.sql import connect, prepare, query, quoted, relation, types_of
+from drumlin._engines.sql import connect, keep_uuids, prepare, query, quoted, relation, types_of
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
@@ -163,9 +163,7 @@ def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
     given = len(relation(connection, bound).columns)
     if given != len(columns):
         raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
-    if "UUID" in types.values():
-        # As 16 bytes, which the table has, rather than as text.
-        connection.execute("set arrow_lossless_conversion = true")
+    keep_uuids(connection, types)
     casts = ", ".join(f"cast(#{at} as {types[name]}) as {quoted(name)}" for at, name in enumerate(columns, 1))
     return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
 

@@ -79,8 +79,9 @@ class Session:
     def _run(self, text: str) -> int:
         if not text.strip(" \t\r\n;"):
             return _DONE
-        place = self.transaction or self.store(writes=changes(text))
-        as_of = None if changes(text) else self._as_of
+        writes = changes(text)
+        place = self.transaction or self.store(writes=writes)
+        as_of = None if writes else self._as_of
         code = _DONE
         for answer in answers(place, text, as_of, None):
             code = max(code, self._print(answer))

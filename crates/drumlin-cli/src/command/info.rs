@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::versions;
 use crate::failure::Outcome;
-use crate::figures::{bytes, count, time};
+use crate::figures::{bytes, counted, time};
 use crate::grid::{Align, Grid, one_line};
 use crate::output::Output;
 use crate::place::Place;
@@ -41,7 +41,7 @@ impl Info {
             let (_, value) = rules.defaults.iter().find(|(column, _)| column == name)?;
             ArrayFormatter::try_new(value, &OPTIONS).ok()?.value(0).try_to_string().ok()
         };
-        let (sort, key): (&[String], &[String]) = if stat.keyed { (&stat.sort, &stat.sort) } else { (&stat.sort, &[]) };
+        let key: &[String] = if stat.keyed { &stat.sort } else { &[] };
         let is_required =
             |name: &str, nullable: bool| !nullable || rules.not_null.iter().chain(key).any(|column| column == name);
         if self.json {
@@ -53,21 +53,14 @@ impl Info {
             });
             return Ok(out.json(&json!({
                 "table": self.table, "rows": stat.rows, "bytes": stat.bytes, "row_groups": stat.row_groups,
-                "versions": stat.versions, "sort": sort, "key": key, "columns": columns.collect::<Vec<_>>(),
+                "versions": stat.versions, "sort": stat.sort, "key": key, "columns": columns.collect::<Vec<_>>(),
                 "checks": rules.checks.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
                 "newest": newest.as_ref().map(versions::object),
             }))?);
         }
         writeln!(out, "{}", one_line(&self.table))?;
-        let groups = if stat.row_groups == 1 {
-            "1 row group".to_owned()
-        } else {
-            format!("{} row groups", count(stat.row_groups))
-        };
-        let versions =
-            if stat.versions == 1 { "1 version".to_owned() } else { format!("{} versions", count(stat.versions)) };
-        let rows = if stat.rows == 1 { "1 row".to_owned() } else { format!("{} rows", count(stat.rows)) };
-        writeln!(out, "{rows}, {} in {groups}, {versions}", bytes(stat.bytes))?;
+        let (rows, groups) = (counted(stat.rows, "row"), counted(stat.row_groups, "row group"));
+        writeln!(out, "{rows}, {} in {groups}, {}", bytes(stat.bytes), counted(stat.versions, "version"))?;
         if let Some(newest) = newest {
             let message = newest.note.message.map(|message| format!(": {}", one_line(&message))).unwrap_or_default();
             writeln!(
@@ -78,7 +71,7 @@ impl Info {
                 time(newest.time)
             )?;
         }
-        match sort {
+        match &stat.sort[..] {
             [] => {}
             sort if stat.keyed => writeln!(out, "key {}", sort.join(", "))?,
             sort => writeln!(out, "sorted by {}", sort.join(", "))?,

@@ -19,7 +19,6 @@ pub struct Context {
 impl Context {
     /// For a server that shows `store`.
     pub fn new(store: Store, write: bool, closing: Cancel) -> Self {
-        let (listings, sorted) = Default::default();
-        Self { store, write, closing, listings, sorted }
+        Self { store, write, closing, listings: Listings::default(), sorted: LastSorted::default() }
     }
 }

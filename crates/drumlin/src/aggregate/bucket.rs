@@ -8,9 +8,9 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
 
-use super::codes::{RowCodes, expanded};
+use super::codes::RowCodes;
 use crate::base::{Error, Result, TypeName};
-use crate::filter::{ZoneClock, narrow_integers};
+use crate::filter::{ZoneClock, narrow_integers, plain_values};
 
 /// The length of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Buckets {
 
     /// The buckets of values.
     pub fn codes(&self, values: &ArrayRef) -> Result<Labels> {
-        let values = &expanded(values)?;
+        let values = &plain_values(values)?;
         let nulls = values.nulls().filter(|nulls| nulls.null_count() > 0);
         let times = narrow_integers(values).ok_or_else(|| Error::invalid("buckets need timestamps or dates"))?;
         let (mut known, mut labels) = (HashMap::new(), Vec::new());

@@ -52,14 +52,6 @@ fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: us
     RowCodes { of_rows, distinct: known.len() }
 }
 
-/// The values of a dictionary, row by row.
-pub fn expanded(array: &ArrayRef) -> Result<ArrayRef> {
-    Ok(match array.as_any_dictionary_opt() {
-        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
-        None => array.clone(),
-    })
-}
-
 /// The zero and the NaN that stand for all.
 pub fn plain_double(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value + 0.0 }

@@ -13,11 +13,11 @@ use super::best::{
     BestNumber, Bytes, NOWHERE, Selector, add_best, add_numbers, doubles, each, from_bytes, from_keys, has_keys,
     in_bytes, offer,
 };
-use super::codes::{Combinations, RowCodes, expanded, plain_double};
+use super::codes::{Combinations, RowCodes, plain_double};
 use super::exact::{ExactSum, WideSum, variance};
 use super::plan::{Bound, Function, scale_of};
 use crate::base::{Error, Result, TypeName};
-use crate::filter::narrow_integers;
+use crate::filter::{narrow_integers, plain_values};
 
 /// Where groups are.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl AggregateState {
                 Some(nulls) => nulls.valid_indices().for_each(|at| n[ids[at] as usize] += 1),
             },
             (_, None) => return Err(Error::invalid("the aggregate needs a column")),
-            (Self::Integers(sums), Some(array)) => add_integers(sums, ids, &expanded(array)?)?,
+            (Self::Integers(sums), Some(array)) => add_integers(sums, ids, &plain_values(array)?)?,
             (Self::Floats(sums), Some(array)) => {
                 let values = doubles(array)?;
                 each(values.values(), values.nulls(), ids, |id, value| {
@@ -161,7 +161,7 @@ impl AggregateState {
                     sums[id].n += 1;
                 });
             }
-            (Self::Number(best, kind), Some(array)) => add_numbers(best, *kind, ids, &expanded(array)?, rank)?,
+            (Self::Number(best, kind), Some(array)) => add_numbers(best, *kind, ids, &plain_values(array)?, rank)?,
             (Self::Squares(sums, n), Some(array)) => {
                 let values = doubles(array)?;
                 each(values.values(), values.nulls(), ids, |id, value| {

@@ -178,7 +178,6 @@ impl std::error::Error for Error {
     }
 }
 
-/// Arrow refuses bad input; data read from storage is checked before Arrow sees it, and mapped to `Corrupt` there.
 /// What never happens.
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Self {
@@ -186,6 +185,7 @@ impl From<std::convert::Infallible> for Error {
     }
 }
 
+/// Arrow refuses bad input; data read from storage is checked before Arrow sees it, and mapped to `Corrupt` there.
 impl From<arrow::error::ArrowError> for Error {
     fn from(error: arrow::error::ArrowError) -> Self {
         match error {

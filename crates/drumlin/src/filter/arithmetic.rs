@@ -10,10 +10,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal64Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+    Array, ArrayRef, BooleanArray, Decimal64Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use arrow::compute::take;
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
 
 use super::column;
@@ -101,10 +100,7 @@ pub fn evaluate(value: &ScalarExpression, batch: &RecordBatch) -> Result<Columna
 
 /// The numbers of an array of a kind.
 pub fn from_array(array: ArrayRef, kind: Option<Kind>) -> Result<ColumnarValue> {
-    let array = match array.as_any_dictionary_opt() {
-        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None)?,
-        None => array,
-    };
+    let array = column::plain(&array)?;
     let (scale, step) = match kind {
         Some(Kind::Number { scale } | Kind::Time { scale } | Kind::Duration { scale }) => (scale, 1),
         Some(Kind::Instant { scale, step, .. }) => (scale, i128::from(step)),

@@ -42,6 +42,13 @@ pub fn data_type(expr: &Expr, schema: &Schema) -> Result<DataType> {
     })
 }
 
+/// The indexes of the columns that an expression refers to.
+pub fn columns_of(expr: &Expr, schema: &Schema) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    expr.collect_columns(&mut found);
+    found.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok()).collect()
+}
+
 struct Binder<'a> {
     schema: &'a Schema,
     /// The calls so far, each behind those that it takes, with what they were bound from.
@@ -127,12 +134,8 @@ impl<'a> Binder<'a> {
                 _ => DataType::Float64,
             },
             Expr::Call { .. } | Expr::Cast { .. } => {
-                let column = self.call(expr)?;
-                let calls = self.calls.borrow();
-                calls
-                    .iter()
-                    .find(|(_, call)| call.column.index == column.index)
-                    .map_or(DataType::Null, |(_, call)| call.data_type.clone())
+                let nth = self.call(expr)?.index - self.schema.fields().len();
+                self.calls.borrow()[nth].1.data_type.clone()
             }
             Expr::Literal(literal) => literal_type(literal),
             _ => DataType::Boolean,
@@ -157,10 +160,7 @@ impl<'a> Binder<'a> {
             Expr::Call { function, args } => self.function(*function, args)?,
             other => return Err(self.expected("a function", other)),
         };
-        let mut names = BTreeSet::new();
-        expr.collect_columns(&mut names);
-        let known = |name: &String| self.schema.index_of(names::meant(name, self.schema)).ok();
-        let needs = names.iter().filter_map(known).collect();
+        let needs = columns_of(expr, self.schema);
         let mut calls = self.calls.borrow_mut();
         // A name that no column has.
         let mut name = format!("\0{}", calls.len());

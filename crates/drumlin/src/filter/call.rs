@@ -9,13 +9,14 @@ mod number;
 mod text;
 mod time;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::kernels::{nullif::nullif, zip::zip};
 use arrow::compute::{cast, is_not_null};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
 use self::time::TruncateUnit;
 use super::clock::ZoneClock;
@@ -25,6 +26,7 @@ use super::kind::Kind;
 use super::plan::ColumnRef;
 use super::text::names;
 use super::text::scalar::{ScalarFunction, TimePart};
+use super::verdict::key;
 use crate::base::{Error, Result};
 use crate::segment::{ColumnStats, Stat};
 
@@ -78,12 +80,12 @@ pub fn operation(function: ScalarFunction, unit: Option<&str>, of: &DataType) ->
     })
 }
 
-/// The batch with a column for each call.
+/// The batch with a column for each call: itself if there are none.
 ///
 /// # Errors
 /// `InvalidArgument` naming a value that a function does not take.
-pub fn extended(batch: &RecordBatch, calls: &[FunctionCall]) -> Result<RecordBatch> {
-    let mut batch = batch.clone();
+pub fn extended<'a>(batch: &'a RecordBatch, calls: &[FunctionCall]) -> Result<Cow<'a, RecordBatch>> {
+    let mut batch = Cow::Borrowed(batch);
     for call in calls {
         let values = call.args.iter().map(|arg| argument(arg, &batch)).collect::<Result<Vec<_>>>()?;
         let computed = call
@@ -93,10 +95,15 @@ pub fn extended(batch: &RecordBatch, calls: &[FunctionCall]) -> Result<RecordBat
         let field = Arc::new(Field::new(name, computed.data_type().clone(), true));
         let fields: Vec<_> = batch.schema_ref().fields().iter().cloned().chain([field]).collect();
         let columns = batch.columns().iter().cloned().chain([computed]).collect();
-        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)?;
+        batch = Cow::Owned(batch_of(fields, columns, batch.num_rows())?);
     }
     Ok(batch)
+}
+
+/// A batch with a number of rows, of which it may have no column.
+fn batch_of(fields: Vec<FieldRef>, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let rows = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &rows)?)
 }
 
 /// The values of an argument: a column of strings as it is, others in the argument's type.
@@ -185,8 +192,7 @@ impl FunctionCall {
             let day = ZoneClock::new(own)?.ok()?.unit.map_or(1, |unit| 86_400_000_000_000 / unit);
             bounds = [bounds[0].checked_sub(day.into())?, bounds[1].checked_add(day.into())?];
         }
-        let nothing = RecordBatchOptions::new().with_row_count(Some(2));
-        let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &nothing).ok()?;
+        let nothing = batch_of(Vec::new(), Vec::new(), 2).ok()?;
         let mut values = Vec::new();
         for (at, arg) in self.args.iter().enumerate() {
             values.push(match at == of {
@@ -215,8 +221,7 @@ impl FunctionCall {
                 if column.path.len() == 1 && same { stats(column.index) } else { None }
             }
             ValueSource::Literal(..) | ValueSource::Number(_) => {
-                let one = RecordBatchOptions::new().with_row_count(Some(1));
-                let one = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &one).ok()?;
+                let one = batch_of(Vec::new(), Vec::new(), 1).ok()?;
                 let value = expression::compute(&arg.source, &one, &arg.data_type).ok()?;
                 if value.is_null(0) {
                     return None;
@@ -243,18 +248,6 @@ pub fn stats_of(
             let earlier = calls.get(..nth)?;
             calls[nth].stats(&|index| stats_of(earlier, columns, index, stats))
         }
-    }
-}
-
-/// A bound as a value of the kind: a double's key in the order of floats.
-fn key(stat: &Stat, kind: Kind) -> Option<i128> {
-    match (stat, kind) {
-        (Stat::Float(value), Kind::Float) => Some(super::float_key(*value).into()),
-        (_, Kind::Float) => None,
-        (Stat::Int(value), _) => Some((*value).into()),
-        (Stat::UInt(value), Kind::Number { .. }) => Some((*value).into()),
-        (Stat::Decimal(value), Kind::Number { .. }) => Some(*value),
-        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
-use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveDateTime, TimeZone, Timelike};
+use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Timelike};
 
 /// The clock of a type: dates, or timestamps with or without a time zone.
 #[derive(Clone, Debug)]
@@ -32,11 +32,6 @@ impl ZoneClock {
         };
         let zone = zone.map(|zone| Tz::from_str(zone).map_err(|_| zone)).transpose();
         Some(zone.map(|zone| Self { unit, zone }))
-    }
-
-    /// The same clock in UTC.
-    pub fn without_zone(self) -> Self {
-        Self { zone: None, ..self }
     }
 
     /// Whether it is one of a time zone.
@@ -89,12 +84,7 @@ impl ZoneClock {
         if self.unit.is_none() {
             return Some(date);
         }
-        let nanos = i64::from(local.nanosecond());
-        let rest = match nanos {
-            0 => String::new(),
-            _ => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
-        };
-        let time = format!("{:02}:{:02}:{:02}{rest}", local.hour(), local.minute(), local.second());
+        let time = time_text(since_midnight(local.time()), 9);
         let zone = match &self.zone {
             None => String::new(),
             Some(_) => {
@@ -132,6 +122,22 @@ impl ZoneClock {
             }
         };
         self.of_utc(utc)
+    }
+}
+
+/// Nanoseconds from midnight to a time of day.
+pub fn since_midnight(time: NaiveTime) -> i64 {
+    i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond())
+}
+
+/// A time of day, `value / 10^scale` seconds from midnight, as SQL writes it: with no zeroes at the end of a second's fraction.
+pub fn time_text(value: i64, scale: u32) -> String {
+    let unit = 10_i64.pow(scale);
+    let (second, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
+    let time = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
+    match rest {
+        0 => time,
+        _ => time + format!(".{rest:0width$}", width = scale as usize).trim_end_matches('0'),
     }
 }
 

@@ -88,10 +88,7 @@ pub fn plain(array: &ArrayRef) -> Result<ArrayRef> {
 pub fn narrowed_to_keys(array: &ArrayRef) -> Result<ArrayRef> {
     let wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..));
     match array.data_type() {
-        DataType::Dictionary(_, values) if wide(values) => {
-            let keyed = array.as_any_dictionary();
-            narrowed(&take(keyed.values(), keyed.keys(), None)?)
-        }
+        DataType::Dictionary(_, values) if wide(values) => narrowed(&plain(array)?),
         data_type if wide(data_type) => narrowed(array),
         _ => Ok(array.clone()),
     }

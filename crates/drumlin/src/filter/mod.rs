@@ -29,7 +29,7 @@ mod truth;
 mod verdict;
 
 pub use clock::ZoneClock;
-pub use column::narrow_integers;
+pub use column::{narrow_integers, plain as plain_values};
 pub use ranges::ValueRange;
 pub use text::moment::time_of;
 pub use text::names::{find as find_column, meant as column_meant};
@@ -94,8 +94,7 @@ impl Filter {
         let (ranges, rest) = ranges::split(&root, width);
         let mut bound = BoundFilter::new(root, calls.clone(), width);
         // Those whose values do not matter are asked for, too.
-        let named = self.columns();
-        let named = named.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok());
+        let named = bind::columns_of(&self.0, schema);
         bound.columns = bound.columns.into_iter().chain(named).collect::<BTreeSet<_>>().into_iter().collect();
         let rest = rest.filter(|_| !ranges.is_empty()).map(|root| Box::new(BoundFilter::new(root, calls, width)));
         Ok(BoundFilter { ranges, rest, ..bound })
@@ -156,11 +155,8 @@ impl Expression {
     pub fn bind(&self, schema: &Schema, wanted: &DataType) -> Result<BoundExpression> {
         let (source, calls) = bind::bind_value(&self.0, schema, wanted)
             .map_err(|error| error.context(format_args!("expression `{}`", names::clip(&self.0.to_string()))))?;
-        let mut found = BTreeSet::new();
-        self.0.collect_columns(&mut found);
-        let columns: BTreeSet<usize> =
-            found.iter().filter_map(|name| schema.index_of(names::meant(name, schema)).ok()).collect();
-        Ok(BoundExpression { source, calls, wanted: wanted.clone(), columns: columns.into_iter().collect() })
+        let columns = bind::columns_of(&self.0, schema).into_iter().collect();
+        Ok(BoundExpression { source, calls, wanted: wanted.clone(), columns })
     }
 }
 
@@ -210,7 +206,7 @@ impl BoundExpression {
     /// # Errors
     /// `InvalidArgument` naming a value that the type does not hold, or a calculation that overflows.
     pub fn compute(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        expression::compute(&self.source, &call::extended(batch, &self.calls)?, &self.wanted)
+        expression::compute(&self.source, &*call::extended(batch, &self.calls)?, &self.wanted)
     }
 
     /// The same, but decimals are of 64 bits where those are enough.
@@ -218,7 +214,7 @@ impl BoundExpression {
     /// # Errors
     /// As [`BoundExpression::compute`].
     pub fn compute_native(&self, batch: &RecordBatch) -> Result<ArrayRef> {
-        expression::compute_native(&self.source, &call::extended(batch, &self.calls)?, &self.wanted)
+        expression::compute_native(&self.source, &*call::extended(batch, &self.calls)?, &self.wanted)
     }
 }
 
@@ -275,6 +271,6 @@ impl BoundFilter {
     /// `InvalidArgument` if an integer or decimal calculation overflows 128 bits, naming the operation, if a function or a cast
     /// does not take a value, naming it, or if the batch lacks a column; `SchemaMismatch` if a column has another type.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
-        evaluate::evaluate(&self.root, &call::extended(batch, &self.calls)?)
+        evaluate::evaluate(&self.root, &*call::extended(batch, &self.calls)?)
     }
 }

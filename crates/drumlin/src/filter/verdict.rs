@@ -190,7 +190,7 @@ fn compare(op: CompareOp, left: Outcomes, right: Outcomes) -> Outcomes {
 }
 
 /// A bound as a key of the kind; `None` if its variant is not that of the kind.
-fn key(stat: &Stat, kind: Kind) -> Option<i128> {
+pub fn key(stat: &Stat, kind: Kind) -> Option<i128> {
     match (stat, kind) {
         (Stat::Float(value), Kind::Float) => Some(i128::from(float_key(*value))),
         (_, Kind::Float) => None,

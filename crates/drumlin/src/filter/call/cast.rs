@@ -10,17 +10,17 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, Float64Array, LargeBinaryArray, LargeStringArray,
     new_null_array,
 };
-use arrow::compute::{CastOptions, cast_with_options, concat};
+use arrow::compute::concat;
 use arrow::datatypes::{DataType, Float64Type};
-use chrono::Timelike;
 
 use super::time::each;
 use crate::base::{Error, Result, TypeName};
-use crate::filter::clock::{ZoneClock, nanos};
+use crate::filter::clock::{ZoneClock, nanos, since_midnight, time_text};
+use crate::filter::expression::exactly;
 use crate::filter::kind::{Kind, special_float};
 use crate::filter::text::moment::Moment;
 use crate::filter::text::names::clip;
-use crate::filter::text::number::{Number, compare_scaled, power_of_ten};
+use crate::filter::text::number::{Number, power_of_ten};
 use crate::filter::text::span;
 use crate::filter::text::syntax::Literal;
 use crate::filter::{arithmetic, column, expression};
@@ -61,11 +61,7 @@ pub fn cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRe
             let (clock, DataType::Time32(unit) | DataType::Time64(unit)) = (clock(from)?, to) else {
                 return Err(unfit(values));
             };
-            let times = each(values, from, |value| {
-                let time = clock.local(value)?.time();
-                let since = i64::from(time.num_seconds_from_midnight()) * 1_000_000_000;
-                Some((since + i64::from(time.nanosecond())) / nanos(*unit))
-            })?;
+            let times = each(values, from, |value| Some(since_midnight(clock.local(value)?.time()) / nanos(*unit)))?;
             expression::of_integers(&times, to)
         }
         (
@@ -106,11 +102,6 @@ pub fn try_cast(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<Arr
     }
 }
 
-/// As Arrow casts.
-fn exactly(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-    Ok(cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })?)
-}
-
 fn doubles(values: &ArrayRef) -> Result<Float64Array> {
     Ok(exactly(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }
@@ -137,7 +128,8 @@ fn written(values: &ArrayRef, from: &DataType, to: &DataType) -> Result<ArrayRef
         }
         Some(Kind::Time { scale }) => {
             let times = column::narrow_integers(values).ok_or_else(|| unfit(values))?;
-            let one = |(row, value): (usize, &i64)| values.is_valid(row).then(|| time_text(*value, scale));
+            let one =
+                |(row, value): (usize, &i64)| values.is_valid(row).then(|| time_text(*value, scale.unsigned_abs()));
             times.iter().enumerate().map(one).collect()
         }
         Some(Kind::Binary) => {
@@ -162,21 +154,6 @@ fn double_text(text: &str) -> String {
     match text.split_once('e') {
         Some((digits, power)) if !power.starts_with('-') => format!("{digits}e+{power}"),
         _ => text.to_ascii_lowercase(),
-    }
-}
-
-fn time_text(value: i64, scale: i32) -> String {
-    let unit = 10_i64.pow(scale.unsigned_abs());
-    let (second, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
-    let time = format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
-    time + &fraction(rest, scale)
-}
-
-/// A part of a second, with a point before it, without zeroes at its end.
-fn fraction(rest: i64, scale: i32) -> String {
-    match rest {
-        0 => String::new(),
-        _ => format!(".{rest:0width$}", width = scale.unsigned_abs() as usize).trim_end_matches('0').to_owned(),
     }
 }
 
@@ -278,7 +255,7 @@ fn rounded(number: &Number, scale: i32) -> Option<i128> {
     Some(match number.compare(&half) {
         std::cmp::Ordering::Less => floor,
         std::cmp::Ordering::Greater => floor + 1,
-        std::cmp::Ordering::Equal => floor + i128::from(compare_scaled(floor, 0, 0, 0).is_ge()),
+        std::cmp::Ordering::Equal => floor + i128::from(floor >= 0),
     })
 }
 

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
 
 use crate::base::{Error, Result, TypeName};
-use crate::filter::clock::{ZoneClock, nanos};
+use crate::filter::clock::{ZoneClock, nanos, since_midnight};
 use crate::filter::text::names::clip;
 use crate::filter::text::scalar::TimePart;
 use crate::filter::{column, expression};
@@ -96,9 +96,7 @@ pub fn truncate(length: TruncateUnit, clock: &ZoneClock, values: &ArrayRef, data
     let begins = each(values, data_type, |value| match (length, clock.unit) {
         (TruncateUnit::Fixed(..DAY), None) => Some(value),
         (TruncateUnit::Fixed(length @ ..DAY), Some(unit)) => {
-            let local = clock.local(value)?.time();
-            let since = i64::from(local.num_seconds_from_midnight()) * SECOND + i64::from(local.nanosecond());
-            value.checked_sub(since % length / unit)
+            value.checked_sub(since_midnight(clock.local(value)?.time()) % length / unit)
         }
         _ => {
             let day = clock.local(value)?.date();

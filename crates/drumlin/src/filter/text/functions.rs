@@ -82,12 +82,16 @@ pub fn call(name: &str, mut args: Vec<Expr>) -> Result<Expr> {
                 part => part.to_owned(),
             };
             args.remove(0);
+            let parts = FUNCTIONS
+                .iter()
+                .filter(|(_, function, ..)| matches!(function, ScalarFunction::Part(_)))
+                .map(|(name, ..)| *name);
             match FUNCTIONS.iter().find(|(known, ..)| *known == part) {
                 Some((_, function @ ScalarFunction::Part(_), ..)) => Ok(Expr::Call { function: *function, args }),
                 _ => Err(Error::invalid(format!(
                     "'{}' is no part of a time; expected {}",
                     clip(&part),
-                    FUNCTIONS[..14].iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
+                    parts.collect::<Vec<_>>().join(", ")
                 ))),
             }
         }

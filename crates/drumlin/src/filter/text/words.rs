@@ -74,8 +74,9 @@ impl Dialect for FilterDialect {
         }
         if *next == Token::LParen && !is_operator(&word.value) {
             let name = word.value.clone();
-            if quoted || !functions::is_function(&name) {
-                let problem = match functions::is_function(&name) {
+            let is_function = functions::is_function(&name);
+            if quoted || !is_function {
+                let problem = match is_function {
                     true => "the name of a function stands without quotes".to_owned(),
                     false => functions::unknown(&name.to_ascii_lowercase()),
                 };

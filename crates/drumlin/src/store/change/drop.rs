@@ -142,6 +142,7 @@ fn some(patterns: Vec<Pattern>) -> Result<Vec<Pattern>> {
     }
 }
 
+/// The effects that drop the tables of `state` that `patterns` name.
 fn drop_tables(state: &State, patterns: &[Pattern], missing: Missing) -> Result<(Vec<Effect>, DropReport)> {
     let mut tables: BTreeSet<(Path, TableId)> = BTreeSet::new();
     let mut absent = Vec::new();
