@@ -72,6 +72,8 @@ pub fn unscaled_64(value: u64, by: Exponents) -> u64 {
 const MAGIC_64: u64 = 0x4338_0000_0000_0000;
 /// Integers less than this, and not less than its negative, are small enough.
 const SMALL_64: u64 = 1 << 51;
+/// The same of 32 bits.
+const SMALL_32: u32 = 1 << 22;
 
 kernel! {
     /// The floats of integers, by their bits. Processors have no instruction for many integers of 64 bits at once; small ones are put
@@ -98,6 +100,40 @@ kernel! {
     }
 }
 
+kernel! {
+    /// The integers of floats, by their bits, if each float is exactly what its integer stands for, and all are small: as they are in
+    /// nearly every block of numbers that were decimal.
+    pub fn scale_64(values: &[u64], by: Exponents, out: &mut [u64]) -> bool {
+        let (up, down) = (D10[usize::from(by.e)], ID10[usize::from(by.f)]);
+        let (back_up, back_down) = (D10[usize::from(by.f)], ID10[usize::from(by.e)]);
+        let mut differs = 0;
+        for (value, out) in values.iter().zip(out) {
+            let rounded = (f64::from_bits(*value) * up * down + ROUND_64).to_bits();
+            *out = rounded.wrapping_sub(ROUND_64.to_bits());
+            // Zero has no sign as an integer.
+            let float = f64::from_bits(rounded) - ROUND_64 + 0.0;
+            differs |= (float * back_up * back_down).to_bits() ^ *value | out.wrapping_add(SMALL_64) >> 52;
+        }
+        differs == 0
+    }
+}
+
+kernel! {
+    /// The same of 32 bits.
+    pub fn scale_32(values: &[u32], by: Exponents, out: &mut [u32]) -> bool {
+        let (up, down) = (F10[usize::from(by.e)], IF10[usize::from(by.f)]);
+        let (back_up, back_down) = (F10[usize::from(by.f)], IF10[usize::from(by.e)]);
+        let mut differs = 0;
+        for (value, out) in values.iter().zip(out) {
+            let rounded = (f32::from_bits(*value) * up * down + ROUND_32).to_bits();
+            *out = rounded.wrapping_sub(ROUND_32.to_bits());
+            let float = f32::from_bits(rounded) - ROUND_32 + 0.0;
+            differs |= (float * back_up * back_down).to_bits() ^ *value | out.wrapping_add(SMALL_32) >> 23;
+        }
+        differs == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +147,35 @@ mod tests {
                 let mut all = many.to_vec();
                 unscale_64(&mut all, by);
                 assert_eq!(all, many.iter().map(|value| unscaled_64(*value, by)).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn floats_of_a_block_are_scaled_if_all_come_back_and_are_small() {
+        let odd = [f64::NAN, -f64::NAN, f64::INFINITY, -0.0, 0.005, 1e300, -1e15, 22_517_998_136_852.48];
+        for by in [Exponents { e: 2, f: 0 }, Exponents { e: 14, f: 12 }, Exponents { e: 18, f: 3 }] {
+            for value in odd.into_iter().chain((-40..40).map(|n| f64::from(n * n * n) / 100.0)) {
+                let block = [1.25_f64.to_bits(), value.to_bits(), (-0.5_f64).to_bits()];
+                let mut out = [0; 3];
+                let each = block.map(|bits| scaled_64(bits, by));
+                let comes_back = |(bits, integer): (&u64, &u64)| {
+                    unscaled_64(*integer, by) == *bits && integer.wrapping_add(SMALL_64) < 2 * SMALL_64
+                };
+                assert_eq!(scale_64(&block, by, &mut out), block.iter().zip(&each).all(comes_back), "{value} {by:?}");
+                assert!(!block.iter().zip(&each).all(comes_back) || out == each, "{value} {by:?}");
+            }
+        }
+        for by in [Exponents { e: 1, f: 0 }, Exponents { e: 7, f: 6 }] {
+            for value in [f32::NAN, -0.0, 1e30, 0.5, 419_430.4, -419_430.4, -0.1, 99.9] {
+                let block = [value.to_bits(), 2.5_f32.to_bits()];
+                let mut out = [0; 2];
+                let each = block.map(|bits| scaled_32(bits, by));
+                let comes_back = |(bits, integer): (&u32, &u32)| {
+                    unscaled_32(*integer, by) == *bits && integer.wrapping_add(SMALL_32) < 2 * SMALL_32
+                };
+                assert_eq!(scale_32(&block, by, &mut out), block.iter().zip(&each).all(comes_back), "{value} {by:?}");
+                assert!(!block.iter().zip(&each).all(comes_back) || out == each, "{value} {by:?}");
             }
         }
     }

@@ -6,7 +6,9 @@ use std::hash::Hash;
 use bytes::Bytes;
 
 use crate::pack::Block;
-use crate::scale::{Exponents, scaled_32, scaled_64, unscale_32, unscale_64, unscaled_32, unscaled_64};
+use crate::scale::{
+    Exponents, scale_32, scale_64, scaled_32, scaled_64, unscale_32, unscale_64, unscaled_32, unscaled_64,
+};
 
 /// The type of stored numbers, by the number that metadata has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,6 +149,8 @@ pub trait Word: Copy + Ord + Hash + Default + Debug + Send + Sync + 'static + Bl
     fn unscaled(self, by: Exponents) -> Self;
     /// The floats of many integers.
     fn unscale_all(values: &mut [Self], by: Exponents);
+    /// The integers of many floats, if each float is exactly what its integer stands for, and small; otherwise `out` is undefined.
+    fn scale_all(values: &[Self], by: Exponents, out: &mut [Self]) -> bool;
     /// The integer nearest to a float times powers of ten; itself where there is no such float.
     fn scaled(self, by: Exponents) -> Self;
     /// Decoded values as memory.
@@ -154,7 +158,7 @@ pub trait Word: Copy + Ord + Hash + Default + Debug + Send + Sync + 'static + Bl
 }
 
 macro_rules! word {
-    ($T:ty, $S:ty, $ptype:ident, $unscaled:expr, $all:expr, $scaled:expr) => {
+    ($T:ty, $S:ty, $ptype:ident, $unscaled:expr, $unscale_all:expr, $scaled:expr, $scale_all:expr) => {
         impl Word for $T {
             const BITS: usize = <$T>::BITS as usize;
             const BYTES: usize = size_of::<$T>();
@@ -208,7 +212,10 @@ macro_rules! word {
                 $unscaled(self, by)
             }
             fn unscale_all(values: &mut [Self], by: Exponents) {
-                $all(values, by);
+                $unscale_all(values, by);
+            }
+            fn scale_all(values: &[Self], by: Exponents, out: &mut [Self]) -> bool {
+                $scale_all(values, by, out)
             }
             #[inline(always)]
             fn scaled(self, by: Exponents) -> Self {
@@ -221,7 +228,7 @@ macro_rules! word {
     };
 }
 
-word!(u8, i8, U8, |value, _| value, |_, _| {}, |value, _| value);
-word!(u16, i16, U16, |value, _| value, |_, _| {}, |value, _| value);
-word!(u32, i32, U32, unscaled_32, unscale_32, scaled_32);
-word!(u64, i64, U64, unscaled_64, unscale_64, scaled_64);
+word!(u8, i8, U8, |value, _| value, |_, _| {}, |value, _| value, |_, _, _| false);
+word!(u16, i16, U16, |value, _| value, |_, _| {}, |value, _| value, |_, _, _| false);
+word!(u32, i32, U32, unscaled_32, unscale_32, scaled_32, scale_32);
+word!(u64, i64, U64, unscaled_64, unscale_64, scaled_64, scale_64);

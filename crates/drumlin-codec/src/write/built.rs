@@ -7,6 +7,7 @@ use crate::node::*;
 use crate::proto::{Builder, zigzag};
 use crate::scale::Exponents;
 use crate::word::{Ptype, Word};
+use crate::write::worth;
 
 /// A node, and all below it.
 #[derive(Clone, Debug)]
@@ -54,6 +55,11 @@ impl Built {
         let buffers = self.buffers.iter().map(|(bytes, _)| varint_bytes((bytes.len() as u64) << 3) + bytes.len());
         let own: usize = lists.iter().map(|count| varint_bytes(*count as u64)).sum();
         1 + own + self.metadata.len() + buffers.sum::<usize>() + self.children.iter().map(Self::size).sum::<usize>()
+    }
+
+    /// Another form, where it takes less than `percent` of this one.
+    pub(crate) fn or_smaller(self, other: Self, percent: usize) -> Self {
+        if worth(other.size(), self.size(), percent) { other } else { self }
     }
 
     /// One bit for each encoding in it.

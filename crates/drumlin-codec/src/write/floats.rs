@@ -1,18 +1,24 @@
 //! Floats: as integers times a power of ten (scale.rs), in two parts, by distinct values, or as they are.
 
 use crate::node::*;
+use crate::pack::BLOCK;
 use crate::proto::Builder;
 use crate::scale::Exponents;
 use crate::word::{Ptype, Word};
 use crate::write::built::Built;
-use crate::write::numbers::{Facts, bitpacked, constant, dictionary, integers, patch_rows, patches_head, runs};
-use crate::write::{Effort, Search, sample, width_of, worth};
+use crate::write::numbers::{
+    DICTIONARY_WORTH, Facts, RUNS_WORTH, bitpacked, constant, dictionary, integers, patch_rows, patches_head, runs,
+};
+use crate::write::{Effort, Search, sample, width_of};
 
 /// Values on which powers of ten are tried.
 const EXPONENTS_SAMPLE: usize = 128;
 
 /// Exceptions of more than one in this many make integers not worth it.
 const EXCEPTIONS_MAX: usize = 4;
+
+/// What two parts must save, in percent.
+const SPLIT_WORTH: usize = 98;
 
 /// The most bits of a first part, and the most distinct ones.
 const LEFT_BITS: usize = 16;
@@ -30,11 +36,6 @@ pub fn floats<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: usize
     if depth == 0 {
         return best;
     }
-    let mut keep = |built: Built, percent: usize| {
-        if worth(built.size(), best.size(), percent) {
-            best = built;
-        }
-    };
     // Powers that are known are worth no search for another form.
     if let Some(exponents) = search.exponents
         && let Some(scaled) = scaled(values, ptype, Some(exponents), search, depth)
@@ -42,24 +43,24 @@ pub fn floats<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: usize
         return scaled;
     }
     if let Some(scaled) = scaled(values, ptype, None, search, depth) {
-        keep(scaled, 100);
+        best = best.or_smaller(scaled, 100);
     }
     if search.tries(RUNEND)
         && let Some(runs) = runs(values, &facts, ptype, search, depth, values.len() * W::BYTES)
     {
-        keep(runs, 95);
+        best = best.or_smaller(runs, RUNS_WORTH);
     }
     if search.tries(DICT)
-        && let Some(dictionary) = dictionary(values, ptype, search, depth, values.len() * W::BYTES / 2)
+        && let Some(dictionary) = dictionary(values, ptype, search, depth, best.size() * DICTIONARY_WORTH / 100)
     {
-        keep(dictionary, 90);
+        best = best.or_smaller(dictionary, DICTIONARY_WORTH);
     }
     let split_too = search.effort == Effort::Small || search.encodings.is_some_and(|some| some >> ALPRD & 1 == 1);
     if split_too
         && search.tries(ALPRD)
         && let Some(split) = split(values)
     {
-        keep(split, 98);
+        best = best.or_smaller(split, SPLIT_WORTH);
     }
     best
 }
@@ -110,21 +111,27 @@ fn scaled<W: Word>(
     let max = Exponents::max(W::BITS)?;
     let by = known.filter(|by| by.e <= max && by.f <= max).or_else(|| exponents(values))?;
     let (mut rows, mut others, mut last) = (Vec::<u32>::new(), Vec::new(), None);
-    let mut integers_of = Vec::with_capacity(values.len());
+    let mut integers_of = vec![W::default(); values.len()];
     let exceptions_max = values.len() / EXCEPTIONS_MAX;
-    for (row, value) in values.iter().enumerate() {
-        let integer = value.scaled(by);
-        if integer.unscaled(by) == *value {
-            last = Some(integer);
-            integers_of.push(integer);
-        } else {
-            if others.len() == exceptions_max {
-                return None;
+    for (at, (values, integers)) in values.chunks(BLOCK).zip(integers_of.chunks_mut(BLOCK)).enumerate() {
+        if W::scale_all(values, by, integers) {
+            last = integers.last().copied();
+            continue;
+        }
+        for (row, (value, slot)) in values.iter().zip(integers).enumerate() {
+            let integer = value.scaled(by);
+            if integer.unscaled(by) == *value {
+                last = Some(integer);
+                *slot = integer;
+            } else {
+                if others.len() == exceptions_max {
+                    return None;
+                }
+                rows.push((at * BLOCK + row) as u32);
+                others.push(*value);
+                // Like its neighbours.
+                *slot = last.unwrap_or_default();
             }
-            rows.push(row as u32);
-            others.push(*value);
-            // Like its neighbours.
-            integers_of.push(last.unwrap_or_default());
         }
     }
     // The first ones, too.

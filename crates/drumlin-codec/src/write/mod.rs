@@ -81,7 +81,10 @@ fn distinct<W: Word>(values: &[W], most: usize, bytes: usize) -> Option<(Vec<W>,
     some.dedup();
     // Where nearly all of a sample are different, there are tens of thousands.
     let too_many = values.len() > SAMPLE && some.len() * 100 > all * 98;
-    if too_many || some.len() > most || values.len() * width_of(some.len() as u64 - 1) / 8 > bytes {
+    // With more of them, the places alone take more bytes.
+    let place_bits = bytes.saturating_mul(8) / values.len().max(1);
+    let most = most.min(1 << place_bits.min(31));
+    if too_many || some.len() > most {
         return None;
     }
     let mut found: HashMap<W, u32, foldhash::fast::FixedState> =

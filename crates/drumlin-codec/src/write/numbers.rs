@@ -15,9 +15,9 @@ const DEPTH: usize = 4;
 const STEPS_MIN: usize = 512;
 
 /// What a dictionary must save to be worth a look-up for each value, in percent.
-const DICTIONARY_WORTH: usize = 90;
+pub const DICTIONARY_WORTH: usize = 90;
 /// What runs must save. They are read fast.
-const RUNS_WORTH: usize = 95;
+pub const RUNS_WORTH: usize = 95;
 /// What distances must save: summing them takes time, and there is no way to one value alone.
 const STEPS_WORTH: usize = 75;
 
@@ -46,22 +46,19 @@ pub fn integers<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: usi
     }
     if search.tries(RUNEND)
         && let Some(runs) = runs(values, &facts, ptype, search, depth, best.size())
-        && worth(runs.size(), best.size(), RUNS_WORTH)
     {
-        best = runs;
+        best = best.or_smaller(runs, RUNS_WORTH);
     }
     if search.tries(DICT)
         && let Some(dictionary) = dictionary(values, ptype, search, depth, best.size() * DICTIONARY_WORTH / 100)
-        && worth(dictionary.size(), best.size(), DICTIONARY_WORTH)
     {
-        best = dictionary;
+        best = best.or_smaller(dictionary, DICTIONARY_WORTH);
     }
     if (search.tries(STEPS) || search.encodings.is_none())
         && !known
         && let Some(steps) = steps(values, &facts, ptype, search, depth)
-        && worth(steps.size(), best.size(), STEPS_WORTH)
     {
-        best = steps;
+        best = best.or_smaller(steps, STEPS_WORTH);
     }
     best
 }
@@ -336,9 +333,6 @@ pub fn dictionary<W: Word>(values: &[W], ptype: Ptype, search: &Search, depth: u
         return None;
     }
     let (own, places) = distinct(values, most_values, most)?;
-    if values.len() * width_of(own.len() as u64 - 1) / 8 > most {
-        return None;
-    }
     let place_type = count_type(own.len() - 1);
     let message = Builder::default().number(1, own.len() as u64).number(2, place_type as u64).some(3, 0).some(4, 1);
     let below = search.without(DICT);
