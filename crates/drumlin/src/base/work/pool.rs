@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use crate::base::waiting::Context;
@@ -56,21 +57,32 @@ impl Pool {
             return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
         let context = Context::current();
-        let work = |item| {
-            context.check()?;
-            context.run(|| caught(|| work(item)))
-        };
-        let run = || items.into_par_iter().map(work).collect::<Vec<_>>();
-        if !context.can_stop() || self.threads.current_thread_index().is_some() {
-            return self.threads.install(run).into_iter().collect();
+        let tasks: Vec<Task<T, U>> = items.into_iter().map(Task::new).collect();
+        self.run_all(tasks.len(), &|at| {
+            tasks[at].run(|item| {
+                context.check()?;
+                context.run(|| caught(|| work(item)))
+            });
+        })?;
+        tasks.iter().map(Task::result).collect()
+    }
+
+    /// Runs a task for each number below `count` in parallel. It is compiled once, for items and results of every kind.
+    fn run_all(&self, count: usize, task: &(dyn Fn(usize) + Sync)) -> Result<()> {
+        let run = || (0..count).into_par_iter().for_each(task);
+        if !Context::current().can_stop() || self.threads.current_thread_index().is_some() {
+            self.threads.install(run);
+            return Ok(());
         }
         // The tasks end by themselves, and only this thread may see that they are to.
-        let done = self.threads.in_place_scope(|scope| {
+        self.threads.in_place_scope(|scope| {
             let (sender, receiver) = sync_channel(1);
-            scope.spawn(move |_| drop(sender.send(run())));
-            waiting::finish(&receiver)
-        });
-        done.map_err(|_| died())?.into_iter().collect()
+            scope.spawn(move |_| {
+                run();
+                let _ = sender.send(());
+            });
+            waiting::finish(&receiver).map_err(|_| died())
+        })
     }
 
     /// A pipeline: `items` are pulled on the calling thread, `work` runs on the pool, and `sink` takes the results on
@@ -88,12 +100,13 @@ impl Pool {
         assert!(self.threads.current_thread_index().is_none(), "a pool thread must not wait for its own pool");
         let (work, context) = (&work, &Context::current());
         self.threads.in_place_scope(|scope| {
-            let mut running: VecDeque<(u64, Receiver<Result<U>>)> = VecDeque::new();
+            let mut running: Running<T, U> = VecDeque::new();
             let mut under_way = 0;
-            let mut finish = |running: &mut VecDeque<(u64, Receiver<Result<U>>)>, under_way: &mut u64| {
-                let (weight, receiver) = running.pop_front().expect("called while something runs");
+            let mut finish = |running: &mut Running<T, U>, under_way: &mut u64| {
+                let (weight, task, ended) = running.pop_front().expect("called while something runs");
                 *under_way -= weight;
-                sink(waiting::receive(&receiver)?.map_err(|_| died())??)
+                waiting::receive(&ended)?.map_err(|_| died())?;
+                sink(task.result()?)
             };
             for item in items {
                 let item = item?;
@@ -102,9 +115,13 @@ impl Pool {
                     finish(&mut running, &mut under_way)?;
                 }
                 let (sender, receiver) = sync_channel(1);
-                // The receiver is gone if an earlier item failed.
-                scope.spawn(move |_| drop(sender.send(context.run(|| caught(|| work(item))))));
-                running.push_back((weight, receiver));
+                let task = Arc::new(Task::new(item));
+                running.push_back((weight, task.clone(), receiver));
+                scope.spawn(move |_| {
+                    task.run(|item| context.run(|| caught(|| work(item))));
+                    // The receiver is gone if an earlier item failed.
+                    let _ = sender.send(());
+                });
                 under_way += weight;
             }
             while !running.is_empty() {
@@ -137,6 +154,29 @@ impl Pool {
     pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         let context = Context::current();
         self.threads.spawn(move || context.run(work));
+    }
+}
+
+/// An item that waits for its task, and then the task's result.
+struct Task<T, U>(Mutex<(Option<T>, Option<Result<U>>)>);
+
+/// Tasks under way in order, each with its weight and what tells that it has ended.
+type Running<T, U> = VecDeque<(u64, Arc<Task<T, U>>, Receiver<()>)>;
+
+impl<T, U> Task<T, U> {
+    fn new(item: T) -> Self {
+        Self(Mutex::new((Some(item), None)))
+    }
+
+    fn run(&self, work: impl FnOnce(T) -> Result<U>) {
+        let item = self.0.lock().0.take();
+        let result = item.map(work);
+        self.0.lock().1 = result;
+    }
+
+    /// Once: the result of the task, which has ended.
+    fn result(&self) -> Result<U> {
+        self.0.lock().1.take().unwrap_or_else(|| Err(died()))
     }
 }
 
