@@ -59,6 +59,7 @@ mod rows {
     pub mod keyed_model;
     pub mod merges;
     pub mod ordered;
+    pub mod partial;
     pub mod patches;
     pub mod replacing;
     pub mod stories;
@@ -86,7 +87,7 @@ use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, partial, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -461,6 +462,7 @@ fn main() {
         (Bug::ForgetOrder, evolve::columns_of_the_order_are_renamed),
         (Bug::RoundSums, aggregates::answers_do_not_depend_on_how_rows_lie),
         (Bug::RankParts, aggregates::answers_do_not_depend_on_how_rows_lie),
+        (Bug::CompleteBlindly, partial::completed_rows_are_read_again_after_others_changed_them),
         (Bug::ForgetBelow, patches::what_lies_below_is_kept),
         (Bug::ReadBelow, patches::the_newest_values_are_read),
         (Bug::MixSchemas, patches::older_versions_keep_their_columns),

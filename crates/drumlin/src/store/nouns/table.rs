@@ -245,7 +245,8 @@ impl Table {
     }
 
     /// Puts rows into a keyed table; each replaces the one with its key if there is one. Of rows with the same key the
-    /// last counts. Columns are matched by name.
+    /// last counts. Columns are matched by name. A row that is there keeps what it has in columns that the frame lacks; in a new row
+    /// these have their default, or are null.
     ///
     /// A call with few bytes ([`crate::store::Options::row_write_bytes`]) is one write to the log and makes no version of its own;
     /// others write row groups and make one.
@@ -271,12 +272,13 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table, `InvalidArgument` if it has no key, `SchemaMismatch` if the columns are not its own.
+    /// `NotFound` if there is no table, `InvalidArgument` if it has no key, `SchemaMismatch` if the columns are not its own, or if a new row
+    /// lacks one that takes no nulls and has no default.
     pub fn upsert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
         self.by_key(ByKey::Upsert, frame.into(), options)
     }
 
-    /// Puts rows with new keys into a keyed table.
+    /// Puts rows with new keys into a keyed table. Columns that the frame lacks have their default, or are null.
     ///
     /// # Errors
     /// `AlreadyExists`, naming keys, if a key exists, or if two rows have the same one: then nothing is written. Else

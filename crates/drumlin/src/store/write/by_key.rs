@@ -39,8 +39,10 @@ pub(in crate::store) enum ByKey {
 /// The data of a call, in the table's schema.
 pub(in crate::store) struct Gathered<'a> {
     pub codec: Arc<TableCodec>,
-    /// Whole rows, or key columns.
+    /// Whole rows, key columns, or rows with some of the columns.
     pub schema: SchemaRef,
+    /// Whether rows have some of the columns, and keep what they have in the others.
+    pub partial: bool,
     /// The batches pulled so far.
     pub drawn: Vec<RecordBatch>,
     /// The rest, to be pulled, if that was not all.

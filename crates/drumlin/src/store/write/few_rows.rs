@@ -8,8 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
+use super::partial::{PartialMerge, PartialRows, partial_schema};
+use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
@@ -18,9 +21,9 @@ use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Proposal, Work};
-use crate::store::read::resolve::table_at;
+use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Frame, Store, WriteOptions};
-use crate::table::{Checks, RowsChange, RowsSchema, TableCodec, TableState, batch_bytes};
+use crate::table::{Checks, Conform, RowsChange, RowsSchema, Searcher, TableCodec, batch_bytes};
 
 impl<'a> Gathered<'a> {
     /// Whole rows, none of which are pulled yet.
@@ -35,7 +38,7 @@ impl<'a> Gathered<'a> {
         let mut conform = rows.conform(&table)?;
         let (schema, checks) = (codec.schema().clone(), Some(conform.checks().clone()));
         let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
-        Ok(Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
+        Ok(Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
     }
 
     /// The keys alone, none of which are pulled yet.
@@ -46,7 +49,23 @@ impl<'a> Gathered<'a> {
             let keys = of.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(wanted.clone(), keys)?));
             keys.map_err(|e| e.context(&table))
         });
-        Self { codec, schema, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks: None }
+        let rest: Box<dyn Iterator<Item = _>> = Box::new(rest);
+        Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(rest), evolved: None, checks: None }
+    }
+
+    /// Rows that have the columns of `schema`, none of which are pulled yet.
+    fn of_some_columns(
+        codec: Arc<TableCodec>,
+        rows: &RowsSchema,
+        schema: SchemaRef,
+        frame: Frame<'a>,
+        path: &Path,
+        pool: &Pool,
+    ) -> Result<Self> {
+        let table = format!("'{path}'");
+        let (mut conform, checks) = (Conform::new(schema.clone()).named(&table), Some(rows.stored.bound_checks()?));
+        let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
+        Ok(Self { codec, schema, partial: true, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
     }
 
     /// Pulls batches until it is known whether there are more than `bytes` of them.
@@ -82,7 +101,10 @@ impl Call<'_> {
         let gathered = store.gather(&base, what, path, frame, options)?;
         // A note is kept with a version, and so is a schema; rows written without row groups make none.
         if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
-            return self.write_many_by_key(what, path, gathered, options);
+            return match gathered.partial {
+                true => self.merge_partial(path, &PartialMerge::new(store, path, gathered, options)?),
+                false => self.write_many_by_key(what, path, gathered, options),
+            };
         }
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
@@ -119,6 +141,9 @@ impl Store {
             }
             return Ok(rows);
         }
+        if gathered.partial {
+            return open.merge_partial(self, path, &PartialMerge::new(self, path, gathered, options)?);
+        }
         let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };
         open.with_rows_in_groups(self, &waiting, MemoryScope::All, |open| {
             let bulk = self.prepare_bulk(what, open.draft.state(), path, gathered, options)?;
@@ -143,7 +168,17 @@ impl Store {
         if what == ByKey::Delete {
             return Gathered::of_keys(codec, frame, path, pool).draw(bytes, cancel);
         }
-        let rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
+        let mut rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
+        if what == ByKey::Upsert
+            && let Some(schema) = partial_schema(frame.schema(), &rows).map_err(named)?
+        {
+            let evolved = rows.evolves.then(|| (codec.schema().clone(), rows.stored.clone()));
+            let gathered = Gathered::of_some_columns(codec, &rows, schema, frame, path, pool)?;
+            return Gathered { evolved, ..gathered }.draw(bytes, cancel);
+        }
+        if what == ByKey::Insert {
+            rows = rows.filling();
+        }
         let (codec, evolved) = match rows.evolves {
             true => {
                 let own = codec.schema().clone();
@@ -169,9 +204,13 @@ impl Store {
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         if what == ByKey::Insert {
             self.refuse_present(state, table, &few.codec, &few.keys, path, cancel)?;
+        }
+        let looked_up = what == ByKey::Insert || few.is_partial() && !planted(Bug::CompleteBlindly);
+        if looked_up {
             footprint = footprint.with(Read::Keys(table.id, few.keys.clone()));
         }
-        Ok((footprint, few.effect(table)))
+        let rows = few.rows(&self.searcher(state, table, &few.codec, cancel)).map_err(|e| of_table(path, e))?;
+        Ok((footprint, Effect::WriteRows { table: table.id, version: table.next_version(), rows }))
     }
 
     /// Waits for a checkpoint if the rows that wait for one take far too much memory.
@@ -194,8 +233,16 @@ pub(in crate::store) struct SmallWrite {
     codec: Arc<TableCodec>,
     /// Without duplicates.
     keys: Arc<Keys>,
-    change: RowsChange,
+    change: SmallChange,
     checks: Option<Checks>,
+}
+
+/// What a small write does.
+enum SmallChange {
+    /// Whole rows or keys.
+    Known(RowsChange),
+    /// Rows with some of the columns.
+    Partial(PartialRows),
 }
 
 impl SmallWrite {
@@ -205,13 +252,27 @@ impl SmallWrite {
         let batch = join_batches(&gathered.schema, &gathered.drawn)?;
         let (batch, keys) = dedup_keys(what, &codec, batch)?;
         let change = match what {
-            ByKey::Delete => RowsChange::new(&codec, None, Some(&batch))?,
-            _ => RowsChange::new(&codec, Some(&batch), None)?,
+            ByKey::Delete => SmallChange::Known(RowsChange::new(&codec, None, Some(&batch))?),
+            _ if gathered.partial => {
+                SmallChange::Partial(PartialRows::new(batch, gathered.checks.clone().unwrap_or_default()))
+            }
+            _ => SmallChange::Known(RowsChange::new(&codec, Some(&batch), None)?),
         };
         Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
     }
 
-    fn effect(&self, table: &TableState) -> Effect {
-        Effect::WriteRows { table: table.id, version: table.next_version(), rows: self.change.clone() }
+    fn is_partial(&self) -> bool {
+        matches!(self.change, SmallChange::Partial(_))
+    }
+
+    /// What is written: of rows with some of the columns, what `searcher` finds in the others, too.
+    fn rows(&self, searcher: &Searcher<'_>) -> Result<RowsChange> {
+        match &self.change {
+            SmallChange::Known(change) => Ok(change.clone()),
+            SmallChange::Partial(rows) => {
+                let whole = rows.completed(searcher, &self.keys, &self.codec)?;
+                RowsChange::new(&self.codec, Some(&whole), None)
+            }
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Bringing rows into tables: whole frames, rows by key (few in the log, many as row groups), rows that take the place of others.
+//! Bringing rows into tables: whole frames, rows by key (few in the log, many as row groups; with all columns or some), rows that take
+//! the place of others.
 
 pub(super) mod by_key;
 pub(super) mod encoder;
@@ -6,5 +7,6 @@ pub(super) mod few_rows;
 pub(super) mod frame;
 pub(super) mod frames;
 pub(super) mod many_rows;
+pub(super) mod partial;
 pub(super) mod replace;
 pub(super) mod sorting;

@@ -160,7 +160,7 @@ fn check_names(came: &Schema, schema: &Schema) -> Result<()> {
             what.push(format!("the data has '{}', which the table lacks", list(extra)));
         }
         let evolved =
-            "with schema 'evolve', what the table lacks is added, and what the data lacks is a default or null";
+            "with schema='evolve', what the table lacks is added, and what the data lacks is a default or null";
         return Err(Error::schema_mismatch(format!("{} ({evolved})", what.join("; "))));
     }
     if came.fields().len() != schema.fields().len() {

@@ -193,7 +193,7 @@ impl StoredSchema {
     }
 
     /// The value that later rows have which lack the column called `name`; `None` for null.
-    pub(in crate::table) fn default_of(&self, name: &str) -> Option<Result<ArrayRef>> {
+    pub fn default_of(&self, name: &str) -> Option<Result<ArrayRef>> {
         let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
         columns[at].default_value(self.0.field(at).data_type())
     }

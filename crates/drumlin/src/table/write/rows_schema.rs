@@ -38,6 +38,11 @@ impl RowsSchema {
         Ok(Self { stored, evolves, fills })
     }
 
+    /// The same; rows may lack columns.
+    pub fn filling(self) -> Self {
+        Self { fills: true, ..self }
+    }
+
     /// Of rows with the columns of `came` that replace all rows of a table, or make one in the order `sort`. `asked` is how they are to be
     /// compressed, `new` how new tables are unless something else is said.
     ///

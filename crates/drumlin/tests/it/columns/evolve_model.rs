@@ -273,7 +273,7 @@ pub fn near(rng: &mut fastrand::Rng, now: &Shown, evolves: bool) -> Vec<(String,
     let mut columns = plain_columns(now);
     for at in (1..columns.len()).rev() {
         match rng.u8(..12) {
-            0 if evolves => drop(columns.remove(at)),
+            0 => drop(columns.remove(at)),
             1 => columns[at].1 = Kind::TYPED[rng.usize(..4)],
             2 => columns[at].1 = Kind::Null,
             _ if columns[at].1 == Kind::Null && rng.bool() => columns[at].1 = Kind::TYPED[rng.usize(..4)],
@@ -407,11 +407,48 @@ pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
 
 /// What is shown after the rows of a frame were brought in; `None` if they do not fit.
 pub fn brought(now: &Shown, keyed: bool, sorted: bool, frame: &Frame, evolves: bool) -> Option<Shown> {
+    let lacks = |(name, ..): &Column| !frame.columns.iter().any(|(came, _)| came == name);
+    if !evolves && now.columns.iter().any(lacks) {
+        return None;
+    }
+    filled(now, keyed, sorted, frame, evolves)
+}
+
+/// The same; what the frame lacks is the default.
+pub fn filled(now: &Shown, keyed: bool, sorted: bool, frame: &Frame, evolves: bool) -> Option<Shown> {
+    let lacks = |(name, _, default): &Column| {
+        let is_there = frame.columns.iter().any(|(came, _)| came == name);
+        !is_there && now.not_null.contains(name) && default.is_none()
+    };
+    // Its columns decide, whether it has rows or not.
+    if now.columns.iter().any(lacks) {
+        return None;
+    }
+    brought_as(now, keyed, sorted, frame, evolves, |_, (_, _, default), _| *default)
+}
+
+/// The same of an upsert: rows that are there keep what they have in columns that the frame lacks; in others, these have their
+/// default.
+pub fn upserted(now: &Shown, frame: &Frame, evolves: bool) -> Option<Shown> {
+    let kept = |key: &[Option<i64>], (name, _, default): &Column, shown: &Shown| {
+        let there = shown.rows.iter().find(|row| row[0] == key[0]);
+        there.map_or(*default, |row| row[shown.place(name).expect("its own")])
+    };
+    brought_as(now, true, true, frame, evolves, kept)
+}
+
+/// The same; `lacking` says what a row has in a column that the frame lacks.
+fn brought_as(
+    now: &Shown,
+    keyed: bool,
+    sorted: bool,
+    frame: &Frame,
+    evolves: bool,
+    lacking: impl Fn(&[Option<i64>], &Column, &Shown) -> Option<i64>,
+) -> Option<Shown> {
     let mut shown = now.clone();
-    for (at, (name, kind, default)) in shown.columns.iter_mut().enumerate() {
+    for (at, (name, kind, _)) in shown.columns.iter_mut().enumerate() {
         match frame.columns.iter().find(|(came, _)| came == name) {
-            // Its columns decide, whether it has rows or not.
-            None if !evolves || shown.not_null.contains(name) && default.is_none() => return None,
             None => {}
             Some((_, came)) if *kind == Kind::Null => *kind = *came,
             Some((_, came)) if at > 0 && evolves && came.takes(*kind) && *kind == Kind::Narrow => *kind = *came,
@@ -429,8 +466,8 @@ pub fn brought(now: &Shown, keyed: bool, sorted: bool, frame: &Frame, evolves: b
         }
     }
     for row in &frame.rows {
-        let full: Vec<Option<i64>> =
-            shown.columns.iter().map(|(name, _, default)| frame.value(row, name).unwrap_or(*default)).collect();
+        let value = |column: &Column| frame.value(row, &column.0).unwrap_or_else(|| lacking(row, column, &shown));
+        let full: Vec<Option<i64>> = shown.columns.iter().map(value).collect();
         if keyed {
             shown.rows.retain(|own| own[0] != full[0]);
         }
@@ -480,9 +517,14 @@ pub fn apply(tables: &mut BTreeMap<String, EvolvingTable>, op: &EvolveOp) -> boo
             let Some(shown) = brought(&now, table.keyed, table.sorted, frame, false) else { return false };
             table.becomes(shown);
         }
-        EvolveOp::Append(path, frame, evolves) | EvolveOp::Upsert(path, frame, evolves) => {
+        EvolveOp::Append(path, frame, evolves) => {
             let table = tables.get_mut(path).unwrap();
             let Some(shown) = table.brought(frame, *evolves) else { return false };
+            table.becomes(shown);
+        }
+        EvolveOp::Upsert(path, frame, evolves) => {
+            let table = tables.get_mut(path).unwrap();
+            let Some(shown) = upserted(&table.now, frame, *evolves) else { return false };
             table.becomes(shown);
         }
         EvolveOp::Alter(path, change) => {

@@ -49,7 +49,7 @@ fn met(op: &Op, model: &Model) -> Option<(&'static str, Vec<String>)> {
 fn of_keyed(op: &KeyedOp) -> &'static str {
     match op {
         KeyedOp::Create => "create",
-        KeyedOp::Upsert { .. } => "upsert",
+        KeyedOp::Upsert { .. } | KeyedOp::Touch { .. } => "upsert",
         KeyedOp::Insert { .. } => "insert",
         KeyedOp::Delete { .. } => "delete_keys",
         KeyedOp::Write(_) => "write",

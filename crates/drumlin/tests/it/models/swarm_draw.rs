@@ -102,7 +102,10 @@ impl Swarm {
                 let columns = near(rng, now, evolves);
                 Op::Upsert(path, frame(rng, columns), evolves, many)
             }
-            "insert" => Op::Insert(path, absent_keys(rng, table, plain_columns(now)), many),
+            "insert" => {
+                let columns = near(rng, now, false);
+                Op::Insert(path, absent_keys(rng, table, columns), many)
+            }
             "delete_keys" => Op::DeleteKeys(path, (0..rng.usize(..12)).map(|_| rng.i64(0..60)).collect(), many),
             "update" if now.columns.len() > 1 => {
                 let (name, kind, _) = &now.columns[rng.usize(1..now.columns.len())];

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::columns::evolve_model::{Shown, brought, change_of, plain_columns};
+use crate::columns::evolve_model::{Frame, Shown, brought, change_of, filled, plain_columns, upserted};
 use crate::models::swarm_op::{Kinded, Op, Where};
 
 /// A table.
@@ -98,16 +98,18 @@ impl Model {
 }
 
 /// The rows of a frame brought in beside those that are there, none of which may have a key of theirs.
-fn inserted(table: &Table, frame: &crate::columns::evolve_model::Frame, evolves: bool) -> Option<Shown> {
-    if table.is_keyed() && frame.columns[0].0 != table.now.columns[0].0 {
-        return None;
-    }
+fn appended(table: &Table, frame: &Frame, evolves: bool) -> Option<Shown> {
+    has_new_keys(table, frame)
+        .then(|| brought(&table.now, table.is_keyed(), table.is_ordered(), frame, evolves))
+        .flatten()
+}
+
+/// Whether the keys of a frame, if the table has a key, are not there, and no two of them the same.
+fn has_new_keys(table: &Table, frame: &Frame) -> bool {
     let keys: BTreeSet<Option<i64>> = frame.rows.iter().map(|row| row[0]).collect();
     let there = |key| table.now.rows.iter().any(|row| row[0] == key);
-    if table.is_keyed() && (keys.len() < frame.rows.len() || keys.into_iter().any(there)) {
-        return None;
-    }
-    brought(&table.now, table.is_keyed(), table.is_ordered(), frame, evolves)
+    let new = || keys.len() == frame.rows.len() && !keys.iter().any(|key| there(*key));
+    !table.is_keyed() || frame.columns[0].0 == table.now.columns[0].0 && new()
 }
 
 /// Applies `op` to the model; returns whether the store must succeed. If not, the model may have been changed.
@@ -121,7 +123,7 @@ pub fn apply(model: &mut Model, op: &Op) -> bool {
             let mut table = Table { kind: *kind, ..Table::default() };
             table.now.columns = columns;
             table.becomes(table.now.clone());
-            let Some(shown) = inserted(&table, frame, false) else { return false };
+            let Some(shown) = appended(&table, frame, false) else { return false };
             table.becomes(shown);
             model.tables.insert(path.clone(), table);
             true
@@ -246,14 +248,14 @@ fn changed(table: &mut Table, op: &Op) -> Option<()> {
             }
             table.becomes(shown);
         }
-        Op::Append(_, frame, evolves) => table.becomes(inserted(table, frame, *evolves)?),
+        Op::Append(_, frame, evolves) => table.becomes(appended(table, frame, *evolves)?),
         Op::Insert(_, frame, _) => {
-            let inserted = table.is_keyed().then(|| inserted(table, frame, false))??;
-            table.becomes(inserted);
+            let by_key = table.is_keyed() && has_new_keys(table, frame);
+            table.becomes(by_key.then(|| filled(&table.now, true, true, frame, false))??);
         }
         Op::Upsert(_, frame, evolves, _) => {
             let by_key = table.is_keyed() && frame.columns[0].0 == shown.columns[0].0;
-            let upserted = by_key.then(|| brought(&table.now, true, true, frame, *evolves))??;
+            let upserted = by_key.then(|| upserted(&table.now, frame, *evolves))??;
             table.becomes(upserted);
         }
         Op::Replace(_, frame) => {
@@ -269,7 +271,7 @@ fn changed(table: &mut Table, op: &Op) -> Option<()> {
         Op::ReplaceWhere(_, rest, frame) => {
             shown.rows.retain(|row| row[0].is_none_or(|key| key % 5 != *rest));
             let left = Table { now: shown, kind: table.kind, ..Table::default() };
-            table.becomes(inserted(&left, frame, false)?);
+            table.becomes(appended(&left, frame, false)?);
         }
         Op::DeleteKeys(_, keys, _) => {
             if !table.is_keyed() {

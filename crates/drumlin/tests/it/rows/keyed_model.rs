@@ -49,6 +49,11 @@ pub enum KeyedOp {
         rows: Vec<Row>,
         many: bool,
     },
+    /// Upserts rows that have the key alone.
+    Touch {
+        keys: Vec<i64>,
+        many: bool,
+    },
     Delete {
         keys: Vec<i64>,
         many: bool,
@@ -83,7 +88,8 @@ pub fn draw(rng: &mut fastrand::Rng, model: Option<&KeyedModel>) -> KeyedOp {
         distinct(rows).into_iter().filter(|(id, _)| !model.rows.contains_key(id)).collect()
     };
     let many = rng.u8(..3) == 0;
-    match rng.u8(..26) {
+    match rng.u8(..28) {
+        26.. => KeyedOp::Touch { keys: fresh.iter().map(|(id, _)| *id).collect(), many },
         0..8 => KeyedOp::Upsert { rows: fresh, many },
         8..11 => KeyedOp::Insert { rows: if rng.u8(..4) == 0 { fresh } else { absent(&fresh) }, many },
         11..14 => KeyedOp::Delete { keys: fresh.iter().map(|(id, _)| *id).collect(), many },
@@ -158,6 +164,15 @@ pub fn apply(model: &mut Option<KeyedModel>, nodes: &mut BTreeMap<String, i64>, 
             model.rows.extend(rows.iter().cloned());
             model.wrote(*many, !rows.is_empty());
         }
+        KeyedOp::Touch { keys, many } => {
+            let new = keys.iter().any(|key| !model.rows.contains_key(key));
+            // Many are a merge: it puts rows in memory into a version of their own first, unless it changes nothing.
+            if *many && new {
+                model.checkpoint();
+            }
+            keys.iter().for_each(|key| _ = model.rows.entry(*key).or_default());
+            model.wrote(*many && new, !many && !keys.is_empty());
+        }
         KeyedOp::Delete { keys, many } => {
             let there = keys.iter().any(|key| model.rows.contains_key(key));
             keys.iter().for_each(|key| drop(model.rows.remove(key)));
@@ -206,6 +221,7 @@ pub fn apply(model: &mut Option<KeyedModel>, nodes: &mut BTreeMap<String, i64>, 
         KeyedOp::DropSnapshot(name) => return model.snapshots.remove(name).is_some(),
         KeyedOp::Transact { read, rows, delete } => {
             model.rows.insert(*read, Some("read".into()));
+            model.rows.entry(*delete).or_default();
             model.rows.extend(rows.iter().cloned());
             model.rows.remove(delete);
             model.active = true;
@@ -230,6 +246,7 @@ pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
             store.table(PATH).create(batch(&[]).schema(), options)?;
         }
         KeyedOp::Upsert { rows, many } => drop(store.table(PATH).upsert(batch(rows), &note(many))?),
+        KeyedOp::Touch { keys: ids, many } => drop(store.table(PATH).upsert(keys(ids), &note(many))?),
         KeyedOp::Insert { rows, many } => drop(store.table(PATH).insert(batch(rows), &note(many))?),
         KeyedOp::Delete { keys: ids, many } => drop(store.table(PATH).delete_keys(keys(ids), &note(many))?),
         KeyedOp::Write(rows) => drop(store.write(PATH, batch(rows), &WriteOptions::default())?),
@@ -250,6 +267,11 @@ pub fn run(store: &Store, op: &KeyedOp) -> drumlin::Result<()> {
             tx.table(PATH).upsert(batch(&[(*read, Some("read".into()))]), &WriteOptions::default())?;
             let own = tx.table(PATH).get_many(&keys(&[*read]), &Default::default())?;
             assert_eq!(texts(&own), [Some(Some("read".to_owned()))]);
+            tx.table(PATH).upsert(keys(&[*read, *delete]), &WriteOptions::default())?;
+            assert_eq!(
+                texts(&tx.table(PATH).get_many(&keys(&[*read]), &Default::default())?),
+                [Some(Some("read".to_owned()))]
+            );
             tx.table(PATH).upsert(batch(rows), &WriteOptions::default())?;
             tx.table(PATH).delete_keys(keys(&[*delete]), &WriteOptions::default())?;
             let gone = tx.table(PATH).get_many(&keys(&[*delete]), &Default::default())?;

@@ -1,0 +1,176 @@
+//! Upserts of rows that have some of the table's columns: where there is a row with the key, it keeps what it has in the others;
+//! where there is none, these have their default, or are null.
+//!
+//! A few rows are completed by a look-up of their keys, and written as whole rows: what the look-up found is part of the
+//! footprint, so that a row that others have changed since is completed again. Many are a merge.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+
+use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
+use crate::base::{Error, Result};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
+use crate::memtable::Keys;
+use crate::segment::interleave;
+use crate::store::change::changed_rows::PreparedChange;
+use crate::store::commit::call::Call;
+use crate::store::commit::in_groups::{MemoryScope, in_memory};
+use crate::store::nouns::transaction::{OpenTransaction, Transaction};
+use crate::store::read::resolve::table_at;
+use crate::store::{Frame, MergeReport, Store, UpdateOptions, WriteOptions};
+use crate::table::{
+    Checks, Merge, RowsSchema, Searcher, StoredSchema, TableChange, TableCodec, VersionKind, WhenMatched,
+    WhenNotMatched, repeated,
+};
+
+/// The schema of rows that have the columns of `came`, if the table has others; `None` if they have all.
+///
+/// # Errors
+/// `SchemaMismatch` if the rows have columns that the table lacks.
+pub(in crate::store) fn partial_schema(came: &SchemaRef, rows: &RowsSchema) -> Result<Option<SchemaRef>> {
+    let own = &rows.stored.0;
+    let given: Vec<FieldRef> =
+        own.fields().iter().filter(|field| came.index_of(field.name()).is_ok()).cloned().collect();
+    if given.len() == own.fields().len() {
+        return Ok(None);
+    }
+    let names = came.fields().iter().map(|field| field.name().as_str());
+    let new: Vec<&str> = names.filter(|name| own.index_of(name).is_err()).collect();
+    match new.is_empty() {
+        true => Ok(Some(Arc::new(Schema::new(given)))),
+        false => Err(Error::schema_mismatch(format!(
+            "the data has '{}', which the table lacks; its columns are '{}' (with schema='evolve', what the table lacks is \
+             added)",
+            new.join("', '"),
+            own.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join("', '")
+        ))),
+    }
+}
+
+/// A few rows that have some of the columns.
+pub(in crate::store) struct PartialRows {
+    rows: RecordBatch,
+    checks: Checks,
+}
+
+impl PartialRows {
+    /// Rows without duplicates, in the order of their keys.
+    pub fn new(rows: RecordBatch, checks: Checks) -> Self {
+        Self { rows, checks }
+    }
+
+    /// Whole rows, with what the table has in the other columns.
+    pub fn completed(&self, searcher: &Searcher<'_>, keys: &Keys, codec: &TableCodec) -> Result<RecordBatch> {
+        let (_, key_columns) = codec.keys_of(&self.rows)?;
+        let there = searcher.get_many(keys, &key_columns, None)?;
+        let found = |row: usize| there.found.value(row);
+        let stored = searcher.table.schema().expect("it was written to");
+        let column = |at: usize| {
+            let field = stored.0.field(at);
+            if let Some(given) = self.rows.column_by_name(field.name()) {
+                return Ok(given.clone());
+            }
+            let default = default_of(stored, at)?;
+            let places: Vec<(usize, usize)> =
+                (0..keys.len()).map(|row| if found(row) { (1, row) } else { (0, 0) }).collect();
+            let column = interleave(&[default, there.rows.column(at).clone()], &places)?;
+            if !field.is_nullable() && column.null_count() > 0 {
+                let new: Vec<usize> = (0..keys.len()).filter(|row| column.is_null(*row)).collect();
+                let named = codec.key_codec().describe_some(new.iter().map(|at| keys.get(*at)));
+                return Err(Error::schema_mismatch(format!(
+                    "there is no row yet with the key {named}, and the data lacks column '{}', which takes no nulls and \
+                     has no default; add it to the data",
+                    field.name()
+                )));
+            }
+            Ok(column)
+        };
+        let columns = (0..stored.0.fields().len()).map(column).collect::<Result<Vec<ArrayRef>>>()?;
+        let whole = RecordBatch::try_new(codec.schema().clone(), columns)?;
+        let named = |row: usize| {
+            format!("the row with the key {}", codec.key_codec().describe_some([keys.get(row)].into_iter()))
+        };
+        self.checks.test(&whole, named)?;
+        Ok(whole)
+    }
+}
+
+/// The value of a column in a row that does not say it, as an array of one.
+fn default_of(stored: &StoredSchema, at: usize) -> Result<ArrayRef> {
+    let field = stored.0.field(at);
+    match stored.default_of(field.name()) {
+        Some(value) => repeated(&value?, 1),
+        None => Ok(new_null_array(field.data_type(), 1)),
+    }
+}
+
+/// Many rows that have some of the columns, without duplicates.
+pub(in crate::store) struct PartialMerge {
+    source: RecordBatch,
+    /// How many there were with the duplicates.
+    rows: u64,
+    merge: Merge,
+    /// The schema that the table had, and the one that it gets first, if that is another.
+    evolved: Option<(SchemaRef, StoredSchema)>,
+    options: UpdateOptions,
+}
+
+impl PartialMerge {
+    /// Of what was gathered, and what is left of it, which must fit into memory.
+    pub fn new(store: &Store, path: &Path, gathered: Gathered<'_>, options: &WriteOptions) -> Result<Self> {
+        let Gathered { codec, schema, drawn, rest, evolved, .. } = gathered;
+        let options = UpdateOptions { metadata: options.metadata.clone(), task: options.task.clone() };
+        let batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
+        let source = store.collected(path, Frame::new(schema, batches), &options)?;
+        let rows = source.num_rows() as u64;
+        let source = dedup_keys(ByKey::Upsert, &codec, source)?.0;
+        // Rows that have the key alone change nothing.
+        let sets = source.num_columns() > codec.key_schema().fields().len();
+        let merge = Merge {
+            matched: if sets { vec![(None, WhenMatched::UpdateAll)] } else { Vec::new() },
+            not_matched: vec![(None, WhenNotMatched::InsertAll)],
+            ..Merge::default()
+        };
+        Ok(Self { source, rows, merge, evolved, options })
+    }
+
+    fn prepare(&self, store: &Store, state: &State, path: &Path) -> Result<PreparedChange<MergeReport>> {
+        store.prepare_merge(state, path, self.source.clone(), &self.merge, false, &self.options)
+    }
+}
+
+impl Call<'_> {
+    /// Merges rows that have some of the columns.
+    pub fn merge_partial(self, path: &Path, rows: &PartialMerge) -> Result<RowsReport> {
+        let store = self.store;
+        let version = if rows.evolved.is_none() {
+            self.commit_row_changes(path, |state: &State| rows.prepare(store, state, path))?.0
+        } else {
+            let mut work =
+                |tx: &Transaction| tx.change_tables(|store, open| open.merge_partial(store, path, rows).map(drop));
+            let ((), after) = store.while_reclaimed(|| store.transact_to(&mut work))?;
+            Some(store.newest_info(&after, path)?)
+        };
+        Ok(RowsReport { seq: version.as_ref().map(|version| version.seq), rows: rows.rows, version })
+    }
+}
+
+impl OpenTransaction {
+    /// The same in a transaction. Returns how many rows.
+    pub fn merge_partial(&mut self, store: &Store, path: &Path, rows: &PartialMerge) -> Result<u64> {
+        let waiting = in_memory(self.draft.state(), path)?;
+        self.with_rows_in_groups(store, &waiting, MemoryScope::All, |open| {
+            if let Some((own, schema)) = &rows.evolved {
+                let table = table_at(open.draft.state(), path)?;
+                check_schema(&table, path, own, None)?;
+                let change = TableChange { schema: Some(schema.clone()), ..TableChange::new(VersionKind::Alter) };
+                let footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
+                open.apply(footprint, vec![Effect::ChangeTable { table: table.id, change }], None)?;
+            }
+            open.change_rows(store, path, |state| rows.prepare(store, state, path))?;
+            Ok(rows.rows)
+        })
+    }
+}
