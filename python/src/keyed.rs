@@ -350,7 +350,7 @@ impl Given {
     }
 
     /// All of them; of a frame, the key columns.
-    fn into_batch(self, cancel: &Cancel) -> Result<RecordBatch> {
+    pub fn into_batch(self, cancel: &Cancel) -> Result<RecordBatch> {
         let (input, key) = match self {
             Self::Batch(batch) => return Ok(batch),
             Self::Input(input, key) => (input, key.unwrap_or_else(|| Arc::new(ArrowSchema::empty()))),

@@ -21,7 +21,7 @@ use crate::errors::raise;
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
-use crate::keyed::{self, Keys, Lookup, Rows, defaults_of};
+use crate::keyed::{self, Given, Keys, Lookup, Rows, defaults_of};
 use crate::open_store::Store;
 use crate::options::{When, compression_of, lookup_options, missing, schema_mode};
 use crate::python_value::to_python;
@@ -74,6 +74,26 @@ impl Table {
         let rows = rows.given(evolve, || detached(py, || self.core.schema(&AsOf::Newest)))?;
         let schema = schema_mode(evolve);
         Ok(keyed::write(py, rows, metadata, schema, progress, |rows, options| write(&self.core, rows, options))?.into())
+    }
+
+    fn write_parts(
+        &self,
+        py: Python<'_>,
+        parts: Vec<Rows<'_>>,
+        metadata: Option<String>,
+        evolve: bool,
+        progress: Option<Py<PyAny>>,
+        write: impl FnOnce(&drumlin::Table, &[RecordBatch], &WriteOptions) -> Result<drumlin::RowsReport> + Send,
+    ) -> PyResult<RowsReport> {
+        let own = detached(py, || self.core.schema(&AsOf::Newest))?;
+        let given = parts.into_iter().map(|part| part.given(evolve, || Ok(own.clone())));
+        let given: Vec<Given> = given.collect::<PyResult<_>>()?;
+        let schema = schema_mode(evolve);
+        let report = with_progress(py, progress, |task: Task| {
+            let batches = given.into_iter().map(|part| part.into_batch(&task.cancel)).collect::<Result<Vec<_>>>()?;
+            write(&self.core, &batches, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
+        })?;
+        Ok(report.into())
     }
 }
 
@@ -271,6 +291,32 @@ impl Table {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
         self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.insert(rows, options))
+    }
+
+    /// Of parts that have different columns.
+    #[pyo3(signature = (parts, metadata=None, evolve=false, progress=None))]
+    fn upsert_parts(
+        &self,
+        py: Python<'_>,
+        parts: Vec<Rows<'_>>,
+        metadata: Option<String>,
+        evolve: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        self.write_parts(py, parts, metadata, evolve, progress, drumlin::Table::upsert_batches)
+    }
+
+    /// Of parts that have different columns.
+    #[pyo3(signature = (parts, metadata=None, evolve=false, progress=None))]
+    fn insert_parts(
+        &self,
+        py: Python<'_>,
+        parts: Vec<Rows<'_>>,
+        metadata: Option<String>,
+        evolve: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<RowsReport> {
+        self.write_parts(py, parts, metadata, evolve, progress, drumlin::Table::insert_batches)
     }
 
     /// `defaults` has the values of the columns that have one.

@@ -428,6 +428,12 @@ class Table:
     def insert(
         self, rows: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
     ) -> RowsReport: ...
+    def upsert_parts(
+        self, parts: list[Any], metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    ) -> RowsReport: ...
+    def insert_parts(
+        self, parts: list[Any], metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    ) -> RowsReport: ...
     def add_columns(
         self,
         columns: Any,

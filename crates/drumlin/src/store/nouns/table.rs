@@ -1,10 +1,12 @@
 //! One table: all operations on it, in a store or in a transaction.
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::base::Result;
+use crate::base::{ErrorKind, Result};
 use crate::catalog::{Footprint, Path, Pattern, Read, State};
 use crate::filter::{Expression, Filter};
+use crate::store::nouns::transaction::{OpenTransaction, Transaction};
 use crate::store::read::lookup::FoundTable;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::write::by_key::ByKey;
@@ -296,12 +298,54 @@ impl Table {
         self.by_key(ByKey::Delete, keys.into(), options)
     }
 
+    /// [`Table::upsert`] for rows that do not all have the same columns: batch after batch, in one commit.
+    ///
+    /// # Errors
+    /// As [`Table::upsert`]; then nothing is written.
+    pub fn upsert_batches(&self, batches: &[RecordBatch], options: &WriteOptions) -> Result<RowsReport> {
+        self.batches_by_key(ByKey::Upsert, batches, options)
+    }
+
+    /// [`Table::insert`] for rows that do not all have the same columns: batch after batch, in one commit.
+    ///
+    /// # Errors
+    /// As [`Table::insert`]; then nothing is written.
+    pub fn insert_batches(&self, batches: &[RecordBatch], options: &WriteOptions) -> Result<RowsReport> {
+        self.batches_by_key(ByKey::Insert, batches, options)
+    }
+
+    fn batches_by_key(&self, what: ByKey, batches: &[RecordBatch], options: &WriteOptions) -> Result<RowsReport> {
+        let path = Path::new(&self.path)?;
+        let all = |store: &Store, open: &mut OpenTransaction, bulk: bool| {
+            open.atomically(|open| {
+                let one = |batch: &RecordBatch| store.write_by_key_in(open, what, &path, batch.into(), options, bulk);
+                batches.iter().map(one).sum::<Result<u64>>()
+            })
+        };
+        let each = |transaction: &Transaction| {
+            transaction.change_tables(|store, open| match all(store, open, false) {
+                // What needs the rows in row groups finds those of an earlier batch in memory.
+                Err(e) if e.kind() == ErrorKind::Conflict => all(store, open, true),
+                done => done,
+            })
+        };
+        match &self.place {
+            Place::Transaction(transaction) => Ok(RowsReport { seq: None, rows: each(transaction)?, version: None }),
+            Place::Store(store) => {
+                store.call()?;
+                let (rows, after) = store.while_reclaimed(|| store.transact_to(&mut |tx: &Transaction| each(tx)))?;
+                let newest = store.newest_info(&after, &path)?;
+                Ok(RowsReport { seq: Some(after.seq), rows, version: (newest.seq == after.seq).then_some(newest) })
+            }
+        }
+    }
+
     fn by_key(&self, what: ByKey, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
         let path = Path::new(&self.path)?;
         match &self.place {
             Place::Store(store) => store.call()?.write_by_key(what, &path, frame, options),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                let rows = store.write_by_key_in(open, what, &path, frame, options)?;
+                let rows = store.write_by_key_in(open, what, &path, frame, options, false)?;
                 Ok(RowsReport { seq: None, rows, version: None })
             }),
         }

@@ -409,6 +409,15 @@ impl Transaction {
 }
 
 impl OpenTransaction {
+    /// Does `work`, and takes back what it has done if it fails.
+    pub fn atomically<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let (mark, writers) = (self.draft.mark(), self.writers.len());
+        work(self).inspect_err(|_| {
+            self.draft.rewind(mark);
+            self.writers.truncate(writers);
+        })
+    }
+
     /// Returns the state after.
     fn commit(self: Box<Self>, store: &Store) -> Answer {
         if self.draft.effects().is_empty() {

@@ -121,7 +121,7 @@ impl Call<'_> {
 }
 
 impl Store {
-    /// The same in a transaction. Returns how many rows.
+    /// The same in a transaction; few rows, too, as row groups if `bulk`. Returns how many rows.
     pub(in crate::store) fn write_by_key_in(
         &self,
         open: &mut OpenTransaction,
@@ -129,11 +129,12 @@ impl Store {
         path: &Path,
         frame: Frame<'_>,
         options: &WriteOptions,
+        bulk: bool,
     ) -> Result<u64> {
         let state = open.draft.state();
         let gathered = self.gather(state, what, path, frame, options)?;
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
-        if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() {
+        if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() && !bulk {
             if rows > 0 {
                 let few = SmallWrite::new(what, &gathered)?;
                 let (footprint, effect) = self.small_write(what, state, path, &few, &options.task.cancel)?;
