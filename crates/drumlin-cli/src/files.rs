@@ -66,9 +66,29 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let file = open_read(path).map_err(|e| failed(path, &e))?;
     let metadata = file.metadata().map_err(|e| failed(path, &e))?;
     if metadata.is_dir() {
-        return Err(Error::invalid(format!("{} is a folder; name the files in it", path.display())));
+        return Err(folder(path));
     }
     Ok((file, metadata.is_file().then_some(metadata.len())))
+}
+
+/// Why there is no file to read at `path`, if there is none.
+pub fn no_file(path: &Path) -> Option<Error> {
+    match path.metadata() {
+        _ if is_stdin(path) => None,
+        Ok(metadata) if metadata.is_dir() => Some(folder(path)),
+        Ok(_) => None,
+        Err(e) => {
+            let why = failed(path, &e);
+            let message =
+                format!("{}; files come after the store, and a table is named by --table PATH", why.message());
+            Some(Error::new(why.kind(), message))
+        }
+    }
+}
+
+fn folder(path: &Path) -> Error {
+    let shown = path.display();
+    Error::invalid(format!("{shown} is a folder; name the files in it ({shown}/*), or the store first if it is one"))
 }
 
 /// An I/O error with the name of its file.

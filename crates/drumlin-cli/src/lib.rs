@@ -15,6 +15,7 @@ mod failure;
 pub mod figures;
 mod files;
 mod grid;
+mod habits;
 mod interrupt;
 mod json_rows;
 pub mod memory;
@@ -66,9 +67,10 @@ Example:
 /// Runs the command in `args`, of which the first is the program's name; returns the exit code.
 pub fn main<T: Into<OsString> + Clone>(args: Vec<T>) -> i32 {
     memory::configure();
+    let command = args.get(1).map(|word| word.clone().into()).unwrap_or_default();
     let arguments = match Arguments::try_parse_from(args) {
         Ok(arguments) => arguments,
-        Err(error) => return explain(&error),
+        Err(error) => return explain(error, &command.to_string_lossy()),
     };
     if output::is_closed() {
         say("standard output is closed, so nothing was done; to throw results away, redirect them: > /dev/null");
@@ -146,20 +148,20 @@ fn note_panic(panic: &PanicHookInfo<'_>) {
 }
 
 /// Prints help, or what is wrong with the arguments.
-fn explain(error: &clap::Error) -> i32 {
+fn explain(error: clap::Error, command: &str) -> i32 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Help that cannot be printed is not a failure.
-            let _ = error.print();
-            0
+            exit_code(error.print().map_err(Failure::from).or_else(|failure| match failure {
+                Failure::NobodyReads => Ok(()),
+                other => Err(other),
+            }))
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             Failure::USAGE
         }
         _ => {
-            let text = error.render().to_string();
-            say(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+            say(habits::explained(error, command));
             Failure::USAGE
         }
     }

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 use crate::grid::{Align, Grid};
 use crate::json_rows;
 use crate::output::{Output, say};
-use crate::text_form::{OPTIONS, cut_short, printable};
+use crate::text_form::{OPTIONS, check_csv, cut_short, printable};
 
 /// How rows are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,6 +98,7 @@ fn table(
 }
 
 fn csv(schema: &SchemaRef, batches: impl Iterator<Item = drumlin::Result<RecordBatch>>, out: &mut Output) -> Outcome {
+    check_csv(schema, "set --format json, or choose other columns")?;
     let empty = printable(&RecordBatch::new_empty(schema.clone()))?;
     let mut header = true;
     for batch in std::iter::once(Ok(empty)).chain(slices(batches)) {

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files::{Content, NewFile};
 use crate::json_rows;
 use crate::source::Format;
-use crate::text_form::printable;
+use crate::text_form::{check_csv, printable};
 
 /// How Parquet files are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,6 +81,7 @@ impl Sink {
                 Sink::Parquet(Box::new(ArrowWriter::try_new(file, schema, Some(properties))?))
             }
             Format::Csv => {
+                check_csv(schema, "set --format json, parquet or arrow, or name other --columns")?;
                 let mut writer = WriterBuilder::new().with_delimiter(delimiter).build(BufWriter::new(file));
                 // The header, even if no rows follow.
                 writer.write(&printable(&RecordBatch::new_empty(schema.clone()))?)?;

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema};
 use arrow::util::display::FormatOptions;
-use drumlin::Result;
+use drumlin::{Error, Result, TypeName};
 
 /// The name of UTC where only offsets are known.
 pub const UTC: &str = "+00:00";
@@ -39,6 +39,18 @@ pub fn printable(batch: &RecordBatch) -> Result<RecordBatch> {
     }
     let fields: Fields = fields.iter().map(|field| printable_field(field).unwrap_or_else(|| field.clone())).collect();
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// Fails if CSV cannot hold a column of `schema`; `way` says how to go on.
+pub fn check_csv(schema: &Schema, way: &str) -> Result<()> {
+    match schema.fields().iter().find(|field| field.data_type().is_nested()) {
+        None => Ok(()),
+        Some(field) => Err(Error::invalid(format!(
+            "column '{}' is of type {}, which CSV cannot hold; {way}",
+            field.name(),
+            TypeName(field.data_type())
+        ))),
+    }
 }
 
 fn printable_field(field: &FieldRef) -> Option<FieldRef> {

@@ -70,6 +70,12 @@ impl CopyTo {
     /// Copies.
     pub fn run(self, out: &mut Output) -> Outcome {
         let store = self.place.read()?;
+        if self.pattern != "**" && store.tables(self.pattern.as_str())?.is_empty() {
+            return Err(Failure::Error(format!(
+                "no table matches '{}'; expected copy-to STORE OTHER PATTERN",
+                self.pattern
+            )));
+        }
         let other = self.place.other(&self.other)?;
         let other = other.with_message(self.message.as_deref().unwrap_or_default())?;
         let bar = Bar::new("copying", 0);

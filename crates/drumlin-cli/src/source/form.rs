@@ -154,6 +154,11 @@ pub fn check_encoding(head: &[u8]) -> Result<()> {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Err(Error::invalid(
             "the text is in UTF-16; convert it to UTF-8 first: iconv -f UTF-16 -t UTF-8 FILE | drumlin import STORE - ...",
         )),
+        // Without the mark that says so: one of two bytes is zero in what is written in Latin letters.
+        [0, other, ..] | [other, 0, ..] if *other != 0 => Err(Error::invalid(
+            "the text has zero bytes; if it is in UTF-16, convert it to UTF-8 first: iconv -f UTF-16LE (or UTF-16BE) -t UTF-8 FILE | \
+             drumlin import STORE - ...",
+        )),
         _ => Ok(()),
     }
 }

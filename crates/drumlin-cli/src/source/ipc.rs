@@ -10,6 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use drumlin::{Error, Result};
 
+use super::guarded;
 use super::input::{Batches, Input};
 use super::ipc_legacy::{Checked, check_file};
 
@@ -41,8 +42,13 @@ fn form(input: &mut Input) -> Result<Form> {
 /// The schema.
 pub fn schema(input: &mut Input) -> Result<SchemaRef> {
     match form(input)? {
-        Form::File => Ok(FileReader::try_new(BufReader::new(input.seekable()?.0), None)?.schema()),
-        Form::Stream => input.look(|bytes| Ok(StreamReader::try_new(bytes, None)?.schema())),
+        Form::File => {
+            let file = BufReader::new(input.seekable()?.0);
+            guarded("Arrow", || FileReader::try_new(file, None).map(|reader| reader.schema()))
+        }
+        Form::Stream => {
+            input.look(|bytes| guarded("Arrow", || StreamReader::try_new(bytes, None).map(|reader| reader.schema())))
+        }
     }
 }
 
@@ -53,21 +59,22 @@ pub fn read(mut input: Input) -> Result<Batches> {
             let (mut file, _) = input.seekable()?;
             check_file(&mut file)?;
             let bytes = input.bytes().unwrap_or(0);
-            let reader = FileReader::try_new(BufReader::new(file), None)?;
+            let mut reader = guarded("Arrow", || FileReader::try_new(BufReader::new(file), None))?;
             let total = reader.num_batches().max(1) as u64;
-            let batches = reader.enumerate().map(move |(at, batch)| Ok((batch?, bytes / total * (at as u64 + 1))));
-            Ok(Box::new(batches))
+            let batches = std::iter::from_fn(move || guarded("Arrow", || reader.next().transpose()).transpose());
+            let at = move |(at, batch): (usize, Result<_>)| Ok((batch?, bytes / total * (at as u64 + 1)));
+            Ok(Box::new(batches.enumerate().map(at)))
         }
         Form::Stream => {
             let (bytes, taken) = input.into_bytes()?;
             let tail = Tail { inner: BufReader::new(Checked::new(bytes)), last: [0; 8] };
-            let mut reader = StreamReader::try_new(tail, None)?;
+            let mut reader = guarded("Arrow", || StreamReader::try_new(tail, None))?;
             let mut ended = false;
-            Ok(Box::new(std::iter::from_fn(move || match reader.next() {
-                Some(Ok(batch)) => Some(Ok((batch, taken.load(Ordering::Relaxed)))),
-                Some(Err(error)) => Some(Err(error.into())),
-                None if std::mem::replace(&mut ended, true) => None,
-                None => reader.get_mut().check_end().err().map(Err),
+            Ok(Box::new(std::iter::from_fn(move || match guarded("Arrow", || reader.next().transpose()) {
+                Ok(Some(batch)) => Some(Ok((batch, taken.load(Ordering::Relaxed)))),
+                Err(error) => Some(Err(error)),
+                Ok(None) if std::mem::replace(&mut ended, true) => None,
+                Ok(None) => reader.get_mut().check_end().err().map(Err),
             })))
         }
     }

@@ -15,6 +15,7 @@ mod parquet_intervals;
 mod text;
 
 use std::collections::HashSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use clap::ValueEnum;
 use drumlin::arrays::conform;
+use drumlin::embedding::caught;
 use drumlin::{Cancel, Error, Result};
 
 pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
@@ -90,8 +92,11 @@ impl Source {
     /// Inspects `file`; a regular one is closed again.
     pub fn new(file: &Path, format: Option<Format>, form: &TextForm) -> Result<Self> {
         let plain = uncompressed_name(file);
-        let format = format.map_or_else(|| Format::of(&plain), Ok)?;
+        // What is not there, or no file, has no name that would tell.
+        let unclear = |unclear| files::no_file(file).unwrap_or(unclear);
+        let format = format.map_or_else(|| Format::of(&plain).map_err(unclear), Ok)?;
         let mut input = Input::open(file)?;
+        check_magic(&mut input, format).map_err(|e| of(&input.name(), e))?;
         let form = csv::form_of_file(form, &plain);
         let schema = schema(&mut input, format, &form).and_then(with_unique_names);
         let schema = schema.map_err(|e| of(&input.name(), e))?;
@@ -123,6 +128,39 @@ impl Source {
             }
         }
     }
+}
+
+/// Fails if the first bytes are those of another format.
+fn check_magic(input: &mut Input, format: Format) -> Result<()> {
+    let mut head = Vec::new();
+    input.look(|bytes| {
+        let read = bytes.take(6).read_to_end(&mut head);
+        read.map_err(|e| Error::unavailable(e.to_string()))
+    })?;
+    let (is, name) = match head.as_slice() {
+        [b'P', b'A', b'R', b'1', ..] => (Format::Parquet, "parquet"),
+        b"ARROW1" => (Format::Arrow, "arrow"),
+        _ => return Ok(()),
+    };
+    match is == format {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("it is a file of another format; set --format {name}"))),
+    }
+}
+
+/// The error of data that a reader refuses, or at which it panics.
+fn unreadable(kind: &str, error: &Error) -> Error {
+    let message = error.message();
+    let message = message.rsplit_once("please report it: ").map_or(message, |(_, panic)| panic);
+    let message = ["Parser error: ", "Io error: ", "Ipc error: ", "Parquet error: ", "External: "]
+        .iter()
+        .fold(message, |message, prefix| message.strip_prefix(prefix).unwrap_or(message));
+    Error::invalid(format!("the {kind} data cannot be read ({message}); if it is damaged, copy or make it again"))
+}
+
+/// What `read` reads with a library: its errors and panics are those of the data.
+fn guarded<T, E: Into<Error>>(kind: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T> {
+    caught(|| read().map_err(Into::into)).map_err(|error| unreadable(kind, &error))
 }
 
 fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRef> {

@@ -23,6 +23,10 @@ fn invalid(error: impl std::fmt::Display) -> Error {
     Error::invalid(error.to_string())
 }
 
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    super::guarded("Parquet", read)
+}
+
 /// A file of Parquet.
 struct Opened {
     builder: ParquetRecordBatchReaderBuilder<File>,
@@ -60,7 +64,8 @@ fn without_dictionaries_of_int96(metadata: &ArrowReaderMetadata) -> Option<Schem
 
 /// The schema of the file: the Arrow schema, if an Arrow writer stored it.
 pub fn schema(input: &mut Input) -> Result<SchemaRef> {
-    let Opened { builder, with_months } = open(input.seekable()?.0)?;
+    let file = input.seekable()?.0;
+    let Opened { builder, with_months } = guarded(|| open(file))?;
     Ok(with_months.unwrap_or_else(|| builder.schema().clone()))
 }
 
@@ -74,16 +79,18 @@ fn months(file: File, schema: &SchemaRef) -> Result<ParquetRecordBatchReader> {
 
 /// The rows. Progress is the share of rows read.
 pub fn read(mut input: Input) -> Result<Batches> {
-    let Opened { builder, with_months } = open(input.seekable()?.0)?;
+    let file = input.seekable()?.0;
+    let Opened { builder, with_months } = guarded(|| open(file))?;
     let mut joined = match with_months {
         None => None,
         Some(schema) => Some((months(input.seekable()?.0, builder.schema())?, schema)),
     };
     let bytes = input.bytes().unwrap_or(0);
     let total = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0).max(1);
-    let reader = builder.with_batch_size(BATCH_ROWS).build().map_err(invalid)?;
+    let mut reader = guarded(|| builder.with_batch_size(BATCH_ROWS).build().map_err(invalid))?;
+    let batches = std::iter::from_fn(move || guarded(|| reader.next().transpose().map_err(Error::from)).transpose());
     let mut rows = 0;
-    Ok(Box::new(reader.map(move |batch| {
+    Ok(Box::new(batches.map(move |batch| {
         let mut batch = batch?;
         if let Some((months, schema)) = &mut joined {
             let months = months.next().ok_or_else(|| invalid("the file changed while it was read"))??;

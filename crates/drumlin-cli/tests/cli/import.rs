@@ -176,7 +176,7 @@ fn imports_are_all_or_nothing() {
     std::fs::create_dir(desk.path("sub")).unwrap();
     desk.file("sub/good.csv", "n\n1\n");
     desk.fails(2, &["import", "s", "good.csv", "sub/good.csv"], &["same table"]);
-    desk.fails(1, &["import", "s", "sub"], &["format"]);
+    desk.fails(1, &["import", "s", "sub"], &["sub is a folder"]);
     desk.fails(1, &["import", "s", "sub", "--format", "csv"], &["folder"]);
     desk.file("other.csv", "m\n1\n");
     desk.ok(&["import", "s", "good.csv"]);

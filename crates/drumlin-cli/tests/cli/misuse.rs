@@ -210,3 +210,35 @@ fn file_names_need_not_be_utf8() {
     let ended = desk.command(&["export", "s", "cafe", "--force"]).arg(odd).output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
 }
+
+#[test]
+fn words_of_other_programs_lead_to_the_command() {
+    let desk = Desk::new();
+    desk.file("c.csv", "id,l\n1,2\n");
+    desk.ok(&["import", "s", "c.csv"]);
+    for (args, words) in [
+        (&["show", "s", "c"][..], &["here: drumlin cat STORE TABLE"][..]),
+        (&["undelete", "s", "c"], &["here: drumlin undrop"]),
+        (&["prune", "s"], &["here: drumlin delete-versions"]),
+        (&["gc", "s"], &["here: drumlin reclaim"]),
+        (&["tag", "s"], &["here: drumlin snapshot create"]),
+        (&["cat", "s", "c", "--json"], &["here: --format json"]),
+        (&["cat", "s", "c", "--filter", "x"], &["here: --where"]),
+        (&["import", "s", "c.csv", "--name", "x"], &["here: --table"]),
+        (&["drop", "s", "c", "--if-exists"], &["here: --missing ignore"]),
+    ] {
+        let ran = desk.run(args);
+        ran.fails(2, args, words);
+        assert!(!ran.err.contains("purge") && !ran.err.contains("__"), "{}", ran.err);
+    }
+    // What only looks alike is still told, but not what is for the completion alone.
+    let ran = desk.run(&["complet"]);
+    ran.fails(2, &["complet"], &["completions"]);
+    assert!(!ran.err.contains("__"), "{}", ran.err);
+    desk.fails(1, &["import", "s", "c.csv", "foo/c4"], &["foo/c4", "--table"]);
+    desk.fails(1, &["import", "c.csv", "s"], &["s is a folder", "the store first"]);
+    desk.fails(1, &["copy-to", "s", "c", "t"], &["no table matches 't'", "STORE OTHER PATTERN"]);
+    assert!(!desk.path("c").exists());
+    let full = desk.command(&["--help"]).stdout(std::fs::File::create("/dev/full").unwrap()).status().unwrap();
+    assert_eq!(full.code(), Some(1));
+}

@@ -158,6 +158,9 @@ fn what_is_no_rows_is_refused_with_a_way_out() {
         (&table("csv"), b"PK\x03\x04....", &["unzip"]),
         (&table("csv"), b"\xff\xfen\0", &["UTF-16", "iconv"]),
         (&table("json"), b"\xff\xfe{\0", &["UTF-16", "iconv"]),
+        (&table("csv"), b"\0n\0\n", &["UTF-16BE", "iconv"]),
+        (&table("csv"), b"PAR1....", &["another format", "--format parquet"]),
+        (&table("parquet"), b"ARROW1....", &["another format", "--format arrow"]),
         (&table("csv"), b"", &["empty"]),
         (&table("json"), b"", &["empty"]),
         (&table("arrow"), b"", &["not an Arrow file or stream"]),
@@ -171,4 +174,24 @@ fn what_is_no_rows_is_refused_with_a_way_out() {
     desk.fails(2, &["import", "s", "/dev/fd/0", "-f", "csv"], &["--table"]);
     desk.fails(2, &["import", "s", "-", "/dev/stdin", "-f", "csv", "-t", "t"], &["twice"]);
     assert!(!desk.path("s").exists());
+}
+
+/// Bytes of each binary format with one of them changed: rows, or an error that names the file; the reader's panics are no bugs of
+/// the command.
+#[test]
+fn damaged_files_are_named() {
+    let desk = Desk::new();
+    for (format, bytes) in formats().into_iter().filter(|(format, _)| !matches!(*format, "csv" | "json")) {
+        // Where the file tells of itself.
+        let places = (0..600).step_by(13).chain((bytes.len() - 1500..bytes.len()).step_by(19));
+        for (at, bit) in places.zip([0x01_u8, 0x80, 0x20].into_iter().cycle()) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            std::fs::write(desk.path("damaged"), &damaged).unwrap();
+            let ran = desk.run(&["import", "s", "damaged", "-f", format, "-t", "t"]);
+            let said = ran.err;
+            assert!(!said.contains("internal error"), "{format}, byte {at}: {said}");
+            assert!(ran.code == Some(0) || said.contains("damaged: "), "{format}, byte {at}: {said}");
+        }
+    }
 }
