@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -45,7 +46,8 @@ def test_statements_change_the_store_and_say_how_many_rows(place: Path) -> None:
     with drumlin.open(place, mode="read") as store:
         assert store.table("users").get(1)["name"] == "ADA"
         assert len(store.read("prices/AAPL")) == 0
-    assert run(str(place), "select count(*) as n from prices.AAPL", "--as-of", "0").returncode == 1
+    for options in (["--as-of", "0"], ["--as-of=-2"]):
+        assert run(str(place), *options, "select count(*) as n from prices.AAPL").stdout == "n\n3\n", options
     assert run(str(place), "select count(*) as n from prices.AAPL at (version => 0)").stdout == "n\n3\n"
 
 
@@ -157,13 +159,20 @@ def test_the_prompt_runs_what_is_typed(place: Path, tmp_path: Path) -> None:
     terminal.says("begin;", "drumlin> ")
     terminal.says("insert into users values (7, 'x');", "drumlin> ")
     assert "7" in terminal.says("select id from users;", "drumlin> ")
-    terminal.says("rollback;", "drumlin> ")
+    assert "None" not in terminal.says("rollback;", "drumlin> ")
     assert re.search(r"\n0\n", terminal.says("select count(*) as n from users;", "drumlin> "))
     assert "did you mean" in terminal.says("select * from prices.APPL;", "drumlin> ")
     terminal.says("begin; insert into users values (8, 'y'); commit;", "drumlin> ")
     assert "prices/AAPL" in terminal.says(".tables", "drumlin> ")
     assert "close" in terminal.says(".schema prices/AAPL", "drumlin> ")
-    assert "not known" in terminal.says(".nothing", "drumlin> ")
+    assert "prices/AAPL" in terminal.says("\\dt", "drumlin> ")
+    assert "close" in terminal.says("\\d prices.AAPL", "drumlin> ")
+    assert "end with a semicolon" in terminal.says("HELP;", "drumlin> ")
+    for unknown in (".nothing", "\\l"):
+        assert "not known; .help lists what is" in terminal.says(unknown, "drumlin> ")
+    terminal.says("select 4 as four", "...> ")
+    assert "Ctrl-C clears it" in terminal.says(".tables", "...> ")
+    assert "four" in terminal.says(";", "drumlin> ")
     # Ctrl-C ends a statement, not the prompt.
     os.write(terminal.fd, b"select count(*) from range(100000000000) a;\n")
     time.sleep(1)
@@ -173,11 +182,155 @@ def test_the_prompt_runs_what_is_typed(place: Path, tmp_path: Path) -> None:
     assert "end with a semicolon" in terminal.says("help", "drumlin> ")
     # Tab completes tables and columns.
     assert "prices.AAPL" in terminal.says("select clo\t from prices.A\t;", "drumlin> ")
+    terminal.says("select 1", "...> ")
     assert terminal.end() == 0
     with drumlin.open(place, mode="read") as store:
         assert store.table("users").get(8) is not None
         assert store.table("users").get(7) is None
     assert "from prices.AAPL;" in (tmp_path / "drumlin" / "sql_history").read_text()
+
+
+@pytest.mark.parametrize("words", ["exit", "quit()", "EXIT;", "\\q", ".quit", "q"])
+def test_a_prompt_is_left_by_many_words(place: Path, tmp_path: Path, words: str) -> None:
+    terminal = Terminal(place, tmp_path)
+    terminal.until("drumlin> ")
+    os.write(terminal.fd, f"{words}\n".encode())
+    assert terminal.end() == 0
+
+
+def test_an_unfinished_statement_and_transaction_are_said_at_the_end(place: Path, tmp_path: Path) -> None:
+    terminal = Terminal(place, tmp_path)
+    terminal.until("drumlin> ")
+    terminal.says("begin;", "drumlin> ")
+    terminal.says("delete from users", "...> ")
+    os.write(terminal.fd, b"\x04")
+    shown = terminal.until("nothing of it was kept")
+    assert "no semicolon at its end" in shown
+
+
+def test_old_versions_are_only_read(place: Path) -> None:
+    with drumlin.open(place, mode="read") as store:
+        seq = store.seq
+    for text in ("delete from prices.AAPL", "select 1; delete from prices.AAPL", "begin; select 1; commit"):
+        ran = run("--as-of", "2020-01-01", str(place), text)
+        assert (ran.returncode, ran.stdout) == (2, ""), ran
+        assert f"drumlin restore {place} TABLE 2020-01-01" in ran.stderr
+    with drumlin.open(place, mode="read") as store:
+        assert store.seq == seq
+
+
+MANY = "range(1000000) a, range(10000000) b where a.range * b.range % 7"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"select count(*) from {MANY} = 3",
+        f"select a.range from {MANY} = 9",
+        f"insert into prices.AAPL (day) select a.range from {MANY} = 9",
+        f"begin; create table t as select a.range from {MANY} = 9; commit",
+    ],
+)
+def test_ctrl_c_ends_any_statement(place: Path, statement: str) -> None:
+    for at in range(5):
+        child = subprocess.Popen(
+            [COMMAND, "sql", place, f"select 1 as begun; {statement}", "-f", "csv"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        # The rest begins soon after the first statement has been printed.
+        time.sleep(0.3 * at)
+        child.send_signal(signal.SIGINT)
+        if at % 2:
+            child.send_signal(signal.SIGINT)
+        try:
+            _, told = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        assert (child.returncode, told) == (130, "drumlin: interrupted: what is committed stays\n"), at
+
+
+def test_a_text_may_have_commands_between_statements(place: Path) -> None:
+    text = ".tables\n.schema prices.AAPL\nselect 'a;\n.b' as\nx;\n"
+    text += ".mode csv\nselect 1 as y, 2 as z;\nhelp\nEXIT\nselect nope;"
+    ran = run(str(place), text=text)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("name\nprices/AAPL\nusers\ncolumn_name")
+    assert "close        DOUBLE" in ran.stdout
+    assert "y,z\n1,2\nStatements end" in ran.stdout
+    for command, told in [(".nothing", "not known"), (".mode", "table, csv or json"), (".schema", "takes a table")]:
+        ran = run(str(place), text=f"select 1 as a;\n{command}\nselect 2 as b;")
+        assert (ran.returncode, ran.stdout) == (2, "a\n1\n"), ran
+        assert told in ran.stderr
+
+
+def test_answers_of_a_transaction_are_printed_however_it_ends(place: Path) -> None:
+    text = "begin; select 1 as x; delete from prices.AAPL; {}"
+    for end in ("commit", "rollback"):
+        ran = run(str(place), text.format(f"select 2 as y; {end};"), "-f", "csv")
+        assert (ran.returncode, ran.stdout, ran.stderr.count("row")) == (0, "x\n1\ny\n2\n", 1)
+    ran = run(str(place), text.format("delete from nope; commit"))
+    assert (ran.returncode, ran.stdout) == (1, "x\n1\n")
+
+
+def test_what_is_committed_before_a_failure_is_said(place: Path) -> None:
+    ran = run(str(place), "insert into users values (1, 'a'); insert into users values (2, 'b'), (1, 'c')")
+    assert ran.returncode == 1
+    first, then, _ = ran.stderr.split("\n", 2)
+    assert first == "drumlin: 1 row"
+    assert then.startswith("drumlin: statement 2 of 2 failed; what those before it did is committed: ")
+    with open("/dev/full", "w") as full:
+        command = [COMMAND, "sql", place, "insert into users values (4, 'a'); select 1"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("what is committed stays\n")
+
+
+def test_each_change_says_how_many_rows(place: Path) -> None:
+    for statement in (
+        "insert into prices.AAPL values (9, 9.5)",
+        "update prices.AAPL set close = 1 where day = 9",
+        "delete from prices.AAPL where day = 9",
+        "insert into users values (9, 'i')",
+        "merge into users using (select 9 as id, 'j' as name) s on users.id = s.id when matched then delete",
+    ):
+        assert run(str(place), statement).stderr == "drumlin: 1 row\n", statement
+
+
+def test_input_that_is_no_text_is_refused_in_a_line(place: Path) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", f"{COMMAND} sql {place} <&-"], capture_output=True, text=True, check=False, stdin=None
+    )
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "drumlin: standard input is closed; give the statements as an argument\n",
+    )
+    raw = subprocess.run([COMMAND, "sql", place], input=b"select 1;\n\xff\xfe", capture_output=True, check=False)
+    assert (raw.returncode, raw.stdout, raw.stderr) == (2, b"", b"drumlin: line 2 is not valid UTF-8\n")
+
+
+def test_what_other_shells_take_names_the_way(place: Path, tmp_path: Path) -> None:
+    assert run(str(place), "-f", "csv", "select 1 as a").stdout == "a\n1\n"
+    for arguments, told in [
+        (["-"], "< x.sql"),
+        (["x.sql"], "< x.sql"),
+        (["-f", "x.sql"], "< x.sql"),
+        (["-c", "select 1"], "drumlin sql STORE 'select 1'"),
+        (["--json", "select 1"], "-f json"),
+        (["-f", "json", "select 1 as a, 2 as a"], "by as"),
+        (["commit"], "at the prompt of drumlin sql"),
+        (["checkpoint"], "drumlin checkpoint STORE"),
+    ]:
+        ran = run(str(place), *arguments)
+        assert (ran.returncode, ran.stdout) == (2, ""), (arguments, ran)
+        assert told in ran.stderr, (arguments, ran.stderr)
+    for store in (str(tmp_path / "nostore"), "select 1"):
+        ran = run(store)
+        assert ran.returncode == 1
+        assert "does not exist" in ran.stderr
 
 
 def test_words_are_offered(place: Path) -> None:

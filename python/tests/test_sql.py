@@ -7,6 +7,10 @@ of DuckDB too, and compared row for row.
 import datetime as dt
 import os
 import random
+import signal
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +102,25 @@ def test_what_is_there_is_shown(store: drumlin.Store) -> None:
         ("create table t (n int unique)", drumlin.InvalidArgument, "UNIQUE"),
         ("set threads = 1", drumlin.InvalidArgument, "SET would be lost"),
         ("attach 'x.db'", drumlin.InvalidArgument, "ATTACH would be lost"),
+        ("checkpoint", drumlin.InvalidArgument, r"use store.checkpoint\(\)"),
+        ("force checkpoint", drumlin.InvalidArgument, r"use store.checkpoint\(\)"),
+        ("vacuum", drumlin.InvalidArgument, r"use store.vacuum\(\)"),
+        ("analyze", drumlin.InvalidArgument, "statistics of its tables by itself"),
+        ("export database 'x'", drumlin.InvalidArgument, "copy t to 'file'"),
+        ("import database 'x'", drumlin.InvalidArgument, "copy t from 'file'"),
+        ("pragma table_info('prices/us/AAPL')", drumlin.InvalidArgument, "use show tables"),
+        ("show databases", drumlin.InvalidArgument, "use show tables"),
+        ("select * from information_schema.tables", drumlin.InvalidArgument, "use show tables"),
+        ("from duckdb_tables()", drumlin.InvalidArgument, "use show tables"),
+        ("use prices", drumlin.InvalidArgument, "their whole path"),
+        ("create index i on prices.us.AAPL(n)", drumlin.InvalidArgument, "there are no indexes"),
+        ("create schema x", drumlin.InvalidArgument, "makes the path"),
+        ("create table t (n int references u(n))", drumlin.InvalidArgument, "no foreign keys"),
+        ("select * from prices.us.AAPL at (version 1)", drumlin.InvalidArgument, "VERSION => 0"),
+        ("select * from 'prices/us/AAPL' as of 0", drumlin.InvalidArgument, "VERSION => 0"),
+        ("from prices.us.AAPL for version as of 0", drumlin.InvalidArgument, "VERSION => 0"),
+        ("from prices/us/AAPL", drumlin.InvalidArgument, "prices.us.AAPL"),
+        ("from Prices.us.AAPL", drumlin.NotFound, "'Prices/us/AAPL'; did you mean 'prices/us/AAPL'\\?$"),
         (
             "merge into users using x on users.id = x.id when matched then delete",
             drumlin.NotFound,
@@ -143,6 +166,98 @@ def test_what_is_refused_leads_on_and_changes_nothing(
     with pytest.raises(error, match=told):
         store.sql(query)
     assert store.seq == seq
+
+
+@pytest.mark.parametrize("text", ["delete from prices.us.AAPL", "from prices.us.AAPL; drop table prices.us.AAPL"])
+def test_old_versions_are_only_read(store: drumlin.Store, text: str) -> None:
+    seq = store.seq
+    with pytest.raises(drumlin.InvalidArgument, match=r"as_of reads only; store\.restore"):
+        store.sql(text, as_of=0)
+    assert store.seq == seq
+    assert rows(store, "select count(*) from prices.us.AAPL", as_of=0) == [(3,)]
+
+
+def test_names_that_duckdb_would_change_are_refused(store: drumlin.Store) -> None:
+    store.write("pair", {"a": [1], "A": [2], "ä": [3], "Ä": [4]})
+    store.write("none", {"a": [1], "": [2]})
+    for query in ('select "A" from pair', "from 'pair'", "describe pair", "insert into pair values (1, 2, 3, 4)"):
+        with pytest.raises(drumlin.InvalidArgument, match=r"'a' and 'A'.*store.table\('pair'\)\.rename_columns"):
+            store.sql(query)
+    with pytest.raises(drumlin.InvalidArgument, match="without a name"):
+        store.sql("from none")
+    assert rows(store, "select 'pair' as text") == [("pair",)]
+    found = store.scan("pair")
+    with pytest.raises(duckdb.Error, match="'a' and 'A'"):
+        duckdb.from_arrow(found).fetchall()
+    assert duckdb.from_arrow(found.select(["A", "Ä"])).fetchall() == [(2, 4)]
+    store.sql('alter table pair rename column "A" to b')
+    assert store.sql("from pair").columns == ["a", "b", "ä", "Ä"]
+
+
+def test_reports_have_versions(store: drumlin.Store) -> None:
+    store.sql("create table k (id int primary key, n int)")
+    keyed = store.sql("insert into k values (1, 1), (2, 2)")
+    assert (keyed.rows, keyed.seq) == (2, store.seq)
+    added = store.sql("insert into prices.us.AAPL values (8, 8), (9, 9)")
+    assert (added.rows, added.version.version) == (2, 2)
+    assert store.sql("update prices.us.AAPL set n = 7 where n > 7").version.version == 3
+    assert store.sql("delete from prices.us.AAPL where n = 7").version.version == 4
+    # What reads other tables is a transaction with what it reads.
+    assert store.sql("insert into prices.us.AAPL select * from prices.us.AAPL").rows == 4
+    with store.transaction() as tx:
+        made = tx.sql("insert into prices.us.AAPL values (1, 1)")
+        assert (made.rows, made.version) == (1, None)
+
+
+def test_relations_have_the_methods_of_frames(store: drumlin.Store) -> None:
+    query = "select n from prices.us.AAPL order by n"
+    assert list(store.sql(query).to_pandas()["n"]) == [1, 2, 3, 4]
+    assert store.sql(query).to_polars()["n"].to_list() == [1, 2, 3, 4]
+    assert store.sql(query).to_arrow().num_rows == 4
+    assert list(store.sql(query)) == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_failure_says_what_was_committed_before(store: drumlin.Store) -> None:
+    with pytest.raises(
+        drumlin.NotFound, match="statement 3 of 3 failed; what those before it did is committed: .*nope"
+    ):
+        store.sql("from prices.us.AAPL; delete from prices.us.AAPL where n = 1; delete from nope")
+    with pytest.raises(drumlin.NotFound, match="^no table"):
+        store.sql("from prices.us.AAPL; delete from nope")
+    with store.transaction() as tx, pytest.raises(drumlin.NotFound, match="is in the transaction"):
+        tx.sql("delete from prices.us.AAPL where n = 2; delete from nope")
+
+
+def test_strings_in_dollars_and_leading_tables_are_understood(store: drumlin.Store) -> None:
+    store.sql("create table words (w text)")
+    store.sql("insert into words values ($$it's$$), ('b')")
+    store.sql("update words set w = $q$that's$q$ where w = $$it's$$")
+    assert rows(store, "from words order by w") == [("b",), ("that's",)]
+    assert rows(store, "describe prices.us.AAPL") == rows(store, "describe 'prices/us/AAPL'")
+    assert len(rows(store, "summarize prices.us.AAPL")) == 2
+    assert rows(store, "show words") == rows(store, "describe words")
+    assert rows(store, "pivot words on w using count(*)") == [(1, 1)]
+
+
+def test_ctrl_c_ends_a_query_of_python() -> None:
+    many = "from range(1000000) a, range(10000000) b where a.range * b.range % 7"
+    code = "import sys, drumlin; made = drumlin.open('memory://').sql(sys.argv[1]); print(1, flush=True); " + "{}"
+    for at, then in enumerate(
+        ["made.fetchall()", "made.df()", "made.to_arrow_reader().read_all()", "len(made)", "print(made)"]
+    ):
+        child = subprocess.Popen(
+            [sys.executable, "-c", code.format(then), f"select a.range {many} = 9"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert child.stdout is not None
+        assert child.stdout.readline() == "1\n"
+        time.sleep(0.2 * at)
+        child.send_signal(signal.SIGINT)
+        try:
+            _, told = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        assert "KeyboardInterrupt" in told, (then, told)
 
 
 def test_tables_are_made_changed_and_dropped(store: drumlin.Store, tmp_path: Path) -> None:

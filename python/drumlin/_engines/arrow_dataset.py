@@ -19,6 +19,7 @@ from drumlin._arguments.checks import Params
 from drumlin._arguments.checks import count as count_argument
 from drumlin._arguments.expr import Expr
 from drumlin._engines import arrow_filter
+from drumlin._engines.names import renamed
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.dataset import Again, Dataset
 
@@ -68,6 +69,8 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         caller = _caller_in("duckdb._sources")
         if caller is None:
             return self._schema
+        if reason := renamed(self._schema.names, "..."):
+            raise InvalidArgument(f"a table has {reason}, or select one of them")
         self._tell_rows(caller.f_locals.get("self"))
         return self._for_duckdb()._schema
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from drumlin._engines.interrupts import rows
 from drumlin._engines.sql import connect, keep_uuids, prepare, quoted, relation, types_of
 from drumlin._errors import InvalidArgument
 
@@ -80,7 +81,7 @@ def merged(place: Any, told: dict[str, Any]) -> Any:
     chosen = [cast(at, name) for at, name in enumerate(source, 1)]
     chosen += [cast(source.index(name) + 1, key) for key, name in wanted.items()]
     text = f"select {', '.join(chosen)} from ({bound.text}) as rows"
-    merge = table.merge(connection.sql(text).to_arrow_reader(), on=list(keys))
+    merge = table.merge(rows(connection, connection.sql(text)), on=list(keys))
     for clause in told["clauses"]:
         action = clause["action"]
         bare = {"matched": whose, "not_matched": lambda _: "source", "by_source": lambda _: "target"}[clause["when"]]

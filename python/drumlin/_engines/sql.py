@@ -9,13 +9,26 @@ from typing import Any, NamedTuple, Protocol
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf, as_of_argument
+from drumlin._engines.interrupts import attended
+from drumlin._engines.names import renamed
 from drumlin._engines.relation import Relation
 from drumlin._errors import InvalidArgument, NotFound, SchemaMismatch
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.scans import dataset
 from drumlin._optional import loaded, need
 
-__all__ = ["Place", "connect", "keep_uuids", "outside_quotes", "prepare", "quoted", "query", "relation", "types_of"]
+__all__ = [
+    "Place",
+    "connect",
+    "keep_uuids",
+    "outside_quotes",
+    "plain_quotes",
+    "prepare",
+    "quoted",
+    "query",
+    "relation",
+    "types_of",
+]
 
 #: Comments, dollar-quoted strings and escape strings, and text in quotes, in which a quote is written twice.
 _QUOTED = re.compile(
@@ -26,7 +39,13 @@ _QUOTED = re.compile(
 _NAMED = re.compile(r"\{([^{}/]+)\}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}\Z")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
+#: Statements that begin with a table, of which DuckDB does not say where it stands.
+_LEADING = re.compile(
+    r'(\s*(?:describe|desc|show|summarize|pivot|unpivot)\s+)((?:\w+|"[^"]+")(?:\.(?:\w+|"[^"]+"))*)(?=\s+on\b|\s*;?\s*\Z)',
+    re.IGNORECASE,
+)
 _SHOW = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*\Z", re.IGNORECASE)
+_PART = re.compile(r'\w+|"[^"]+"')
 #: A name that ends so is that of a file, which DuckDB reads.
 _FILE = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|arrow|gz|zst)\Z|://", re.IGNORECASE)
 
@@ -65,9 +84,12 @@ def query(place: Place, text: str, as_of: AsOf | None, params: Any) -> Any:
     connection = connect()
     if _SHOW.match(text):
         paths = place._tables.tables("**")
-        return Relation(connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths}))
+        return Relation(connection.sql("select unnest($paths::varchar[]) as name", params={"paths": paths}), connection)
+    if found := _LEADING.match(text):
+        path = "/".join(name.strip('"') for name in _PART.findall(found[2]))
+        text = f"{found[1]}{quoted(path)}{text[found.end() :]}"
     made = relation(connection, prepare(connection, place, text, as_of), params)
-    return None if made is None else Relation(made)
+    return None if made is None else Relation(made, connection)
 
 
 class Bound(NamedTuple):
@@ -80,8 +102,9 @@ class Bound(NamedTuple):
 def relation(connection: Any, bound: Bound, params: Any = None) -> Any:
     """The relation of a query. If DuckDB does not find a table, fails with what is wrong with its name."""
     duckdb = need("duckdb", "sql()", "duckdb")
+    given = {} if params is None else {"params": params}
     try:
-        return connection.sql(bound.text) if params is None else connection.sql(bound.text, params=params)
+        return attended(connection, lambda: connection.sql(bound.text, **given))
     except duckdb.Error as error:
         for name, reason in bound.wrong.items():
             if name in str(error):
@@ -117,6 +140,10 @@ def prepare(connection: Any, place: Place, text: str, as_of: AsOf | None) -> Bou
         other = known.setdefault(name.casefold(), name)
         if other != name:
             raise InvalidArgument(f"{other!r} and {name!r} differ only in case, so DuckDB takes them for one table")
+        if isinstance(found, Dataset) and (reason := renamed(found.schema.names, repr(name))):
+            # DuckDB does not find it, and then this is what is wrong with it.
+            wrong[name] = InvalidArgument(f"{name!r} has {reason}")
+            return
         connection.register(name, found)
 
     for name in dict.fromkeys(_names(text)):
@@ -168,6 +195,7 @@ def _found(
         last = path.rpartition("/")[2]
         named: list[str] = [] if _FILE.search(path) else _tables_named(tables, last)
         hint = f"; did you mean {' or '.join(map(repr, named[:3]))}?" if named and path not in named else ""
+        hint = "" if "did you mean" in str(error) else hint
         wrong.setdefault(path.replace("/", "."), NotFound(f"{error}{hint}") if hint else error)
         wrong.setdefault(last, wrong[path.replace("/", ".")])
         return None
@@ -249,6 +277,18 @@ def _variable(name: str) -> Any:
 def outside_quotes(text: str) -> str:
     """A text without its comments and what it has in quotes that are closed."""
     return _QUOTED.sub(" ", text)
+
+
+def plain_quotes(text: str) -> str:
+    """A text with quotes in place of dollars around its strings."""
+    return _QUOTED.sub(lambda found: _plain(found[0]), text)
+
+
+def _plain(text: str) -> str:
+    if not text.startswith("$"):
+        return text
+    inner = text[text.index("$", 1) + 1 : text.rindex("$", 0, -1)]
+    return "'" + inner.replace("'", "''") + "'"
 
 
 def _names(text: str) -> Iterator[str]:

@@ -3,20 +3,33 @@ the operation of the store that Python has. A statement is one commit, and so ar
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
 from drumlin._arguments.parameters import with_params
+from drumlin._engines.interrupts import attended, rows
 from drumlin._engines.merges import merged, of_sides
-from drumlin._engines.sql import connect, keep_uuids, prepare, query, quoted, relation, types_of
+from drumlin._engines.refusals import check, check_dialect, with_way
+from drumlin._engines.sql import (
+    connect,
+    keep_uuids,
+    outside_quotes,
+    plain_quotes,
+    prepare,
+    query,
+    quoted,
+    relation,
+    types_of,
+)
 from drumlin._errors import AlreadyExists, Conflict, InvalidArgument
 from drumlin._optional import need
 
 __all__ = ["answers", "changes", "script"]
 
-#: What DuckDB calls statements that only read.
-_READS = {"SELECT", "EXPLAIN", "PRAGMA", "CALL"}
+#: What DuckDB calls statements that only read. Of many kinds are those that it makes of one, such as PIVOT.
+_READS = {"SELECT", "EXPLAIN", "MULTI"}
 #: What it calls those that change tables, and transactions.
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "COPY", "TRANSACTION", "MERGE_INTO"}
 #: How often a transaction is run again whose tables others have changed.
@@ -25,6 +38,16 @@ _ATTEMPTS = 20
 
 class _Rollback(Exception):
     """Ends a transaction without a commit."""
+
+
+@dataclass(frozen=True)
+class InsertReport:
+    """The result of an INSERT into a table without a key."""
+
+    #: The number of added rows.
+    rows: int
+    #: The version that it made; None in a transaction.
+    version: Any
 
 
 def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
@@ -37,18 +60,29 @@ def script(place: Any, text: str, as_of: AsOf | None, params: Any) -> Any:
 
 
 def answers(place: Any, text: str, as_of: AsOf | None, params: Any) -> Iterator[Any]:
-    """Runs statements one after the other, and gives what each gives; of a transaction, once it is committed."""
+    """Runs statements one after the other, and gives what each gives; of a transaction, when it has ended."""
     parts = _parts(text)
     if len(parts) > 1 and params is not None:
         raise InvalidArgument("params are for one statement; give each its own call")
     if as_of is not None and any(kind in _CHANGES for kind, _ in parts):
-        raise InvalidArgument("as_of is for queries; what is old is not changed")
+        raise InvalidArgument("as_of reads only; store.restore(table, version) makes an old version the newest")
+    done, changed = 0, False
     for block in _blocks(place, parts, params):
-        if isinstance(block, list):
-            yield from _together(place, block, as_of)
-            continue
-        statement, told = block
-        yield _one(place, statement, told, as_of, params)
+        try:
+            if isinstance(block, list):
+                yield from _together(place, block, as_of)
+                changed, done = True, done + len(block) + 1
+            else:
+                statement, told = block
+                yield _one(place, statement, told, as_of, params)
+                changed, done = changed or told is not None, done + 1
+        except Exception as error:
+            if changed:
+                kept = "committed" if hasattr(place, "transaction") else "in the transaction"
+                which = "the transaction from " if isinstance(block, list) else ""
+                told_of = f"{which}statement {done + 1} of {len(parts)} failed; what those before it did is {kept}"
+                error.args = (f"{told_of}: {error}", *error.args[1:])
+            raise
 
 
 def changes(text: str) -> bool:
@@ -66,18 +100,14 @@ def _parts(text: str) -> list[tuple[str, str]]:
         try:
             _drumlin.parse_statement(text)
         except InvalidArgument:
-            pass
+            check_dialect(text)
         else:
             return [("ALTER", text)]
         raise
     if not parts:
         raise InvalidArgument("the text has no statement")
     for kind, part in parts:
-        if kind not in _READS | _CHANGES:
-            raise InvalidArgument(
-                f"{kind} would be lost: each call has a DuckDB of its own; use duckdb.connect(), which reads "
-                f"store.scan(pattern): {part.strip()[:60]}"
-            )
+        check(part, known=kind in _READS | _CHANGES)
     return parts
 
 
@@ -92,7 +122,7 @@ def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Stat
     begun: list[_Statement] | None = None
     for kind, part in parts:
         text = part if params is None or kind in _READS else with_params(part, params)
-        told = None if kind in _READS else json.loads(_drumlin.parse_statement(text))
+        told = None if kind in _READS else _parsed(text)
         match told:
             case {"do": "begin"}:
                 if begun is not None or not hasattr(place, "transaction"):
@@ -101,8 +131,8 @@ def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Stat
             case {"do": "commit" | "rollback" as end}:
                 if begun is None:
                     raise InvalidArgument(
-                        f"{end} without begin in the same script; over several calls, use with store.transaction() as "
-                        "tx: tx.sql(...)"
+                        f"{end} without begin in the same text; at the prompt of drumlin sql they may be apart, in "
+                        "Python with store.transaction() as tx: tx.sql(...)"
                     )
                 blocks.append([*begun, (part, told)])
                 begun = None
@@ -110,36 +140,60 @@ def _blocks(place: Any, parts: list[tuple[str, str]], params: Any) -> list[_Stat
                 (blocks if begun is None else begun).append((part, told))
     if begun is not None:
         raise InvalidArgument(
-            "the script begins a transaction and does not end it, so nothing was done; end it with commit, or use with "
-            "store.transaction() as tx: tx.sql(...)"
+            "the text begins a transaction and does not end it, so nothing was done; end it with commit; at the "
+            "prompt of drumlin sql they may be apart, in Python with store.transaction() as tx: tx.sql(...)"
         )
     return blocks
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """What a statement is to do."""
+    try:
+        told: dict[str, Any] = json.loads(_drumlin.parse_statement(plain_quotes(text)))
+    except InvalidArgument as error:
+        raise InvalidArgument(with_way(str(error))) from None
+    return told
 
 
 def _one(place: Any, text: str, told: dict[str, Any] | None, as_of: AsOf | None, params: Any) -> Any:
     if told is None:
         return query(place._at_one_instant(), text, as_of, params)
+    if _reads_nothing(told) and hasattr(place, "transaction"):
+        # Its report has the version, which has no number in a transaction.
+        return _again(lambda: _DO[told["do"]](place, told))
     return _again(lambda: place._atomically(lambda tables: _DO[told["do"]](tables, told)))
 
 
-def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> list[Any]:
-    """The statements of a transaction in one commit; returns what each of them gives, rows as they are read now."""
-    *statements, (_, end) = block
+def _reads_nothing(told: dict[str, Any]) -> bool:
+    """Whether a statement is one call of the store, and no query that reads tables."""
+    if told["do"] == "insert":
+        query = outside_quotes(told["query"] or "").casefold()
+        return query.startswith("values") and "from" not in query
+    return told["do"] in ("update", "delete")
 
-    def run(tables: Any) -> list[Any]:
-        made = [
-            query(tables, text, as_of, None).to_arrow_table() if told is None else _DO[told["do"]](tables, told)
-            for text, told in statements
-        ]
+
+def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> Iterator[Any]:
+    """The statements of a transaction in one commit; gives what each of them gives, rows as they are read now."""
+    *statements, (_, end) = block
+    made: list[Any] = []
+
+    def run(tables: Any) -> None:
+        made.clear()
+        for text, told in statements:
+            made.append(
+                query(tables, text, as_of, None).to_arrow_table() if told is None else _DO[told["do"]](tables, told)
+            )
         if end == {"do": "rollback"}:
             raise _Rollback
-        return made
 
     try:
-        done: list[Any] = _again(lambda: place._atomically(run))
+        _again(lambda: place._atomically(run))
     except _Rollback:
-        return [None]
-    return done
+        pass
+    except Exception:
+        yield from made
+        raise
+    yield from made
 
 
 def _again(run: Callable[[], Any]) -> Any:
@@ -165,7 +219,7 @@ def _rows(place: Any, text: str, table: str, columns: list[str]) -> Any:
         raise InvalidArgument(f"{table!r}: {len(columns)} columns, but {given} values")
     keep_uuids(connection, types)
     casts = ", ".join(f"cast(#{at} as {types[name]}) as {quoted(name)}" for at, name in enumerate(columns, 1))
-    return connection.sql(f"select {casts} from ({bound.text}) as rows").to_arrow_reader()
+    return rows(connection, connection.sql(f"select {casts} from ({bound.text}) as rows"))
 
 
 #: The metadata of versions that an INSERT of rows by key makes.
@@ -178,20 +232,31 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     columns = told["columns"] or names
     if told["query"] is None:
         raise InvalidArgument("INSERT needs VALUES or a query")
-    rows = _rows(place, told["query"], told["table"], columns)
+    given = _rows(place, told["query"], told["table"], columns)
     # Columns that are not named get their default.
     schema = "strict" if set(columns) == set(names) else "evolve"
     key, conflict = table.stat().key, told["conflict"]
     # Statements that follow in the same transaction may change what is in a version, not what is in memory alone.
     if conflict is None:
-        return table.insert(rows, schema=schema, metadata=_NOTE) if key else table.append(rows, schema=schema)
+        if key:
+            return table.insert(given, schema=schema, metadata=_NOTE)
+        pa, count = need("pyarrow", "sql()", "duckdb"), 0
+
+        def counted() -> Iterator[Any]:
+            nonlocal count
+            for batch in given:
+                count += batch.num_rows
+                yield batch
+
+        version = table.append(pa.RecordBatchReader.from_batches(given.schema, counted()), schema=schema)
+        return InsertReport(count, version)
     if not key:
         raise InvalidArgument(f"{told['table']!r} has no key, by which rows could conflict")
     if conflict["do"] == "replace":
-        return table.upsert(rows, schema=schema, metadata=_NOTE)
+        return table.upsert(given, schema=schema, metadata=_NOTE)
     if conflict["on"] and set(conflict["on"]) != set(key):
         raise InvalidArgument(f"ON CONFLICT is for the key {key}, not for {conflict['on']}")
-    merge = table.merge(rows, on=key)
+    merge = table.merge(given, on=key)
     if conflict["do"] == "update":
 
         def sides(text: str | None) -> str | None:
@@ -232,10 +297,12 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
         connection = connect()
         made = relation(connection, prepare(connection, place, told["query"], None))
         # They may be rows of the table that is replaced.
-        rows = made.to_arrow_table() if exists else made.to_arrow_reader()
+        given = rows(connection, made)
+        if exists:
+            given = given.read_all()
         if exists:
             table.drop()
-        return table.write(rows)
+        return table.write(given)
     if exists:
         table.drop()
     columns = told["columns"]
@@ -313,7 +380,8 @@ def _copy(place: Any, told: dict[str, Any]) -> Any:
     connection = connect()
     bound = prepare(connection, place, text, None)
     relation(connection, bound)
-    return connection.sql(f"copy ({bound.text}) to {_literal(told['file'])} {told['options']}")
+    text = f"copy ({bound.text}) to {_literal(told['file'])} {told['options']}"
+    return attended(connection, lambda: connection.sql(text))
 
 
 def _literal(text: str) -> str:

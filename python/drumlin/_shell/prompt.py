@@ -3,13 +3,15 @@
 import contextlib
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import drumlin
 from drumlin import Error
-from drumlin._engines.sql import outside_quotes
-from drumlin._shell.session import Session
+from drumlin._shell.session import Session, say
+from drumlin._shell.words import ends, words
 
 __all__ = ["Prompt"]
 
@@ -27,15 +29,6 @@ _WORDS = (
     "values when where with"
 )
 
-_HELP = """\
-Statements end with a semicolon; tables are paths in dots or quotes: prices.us.aapl, 'prices/us/*'.
-  show tables;              the tables
-  describe prices.us.aapl;  the columns of a table
-  begin; ... commit;        several statements as one commit (or rollback)
-  .mode table|csv|json      how rows are printed
-  .tables  .schema TABLE    the same in short
-  .quit                     leave, as Ctrl-D does"""
-
 
 class Prompt:
     """Asks for statements until the end of the input."""
@@ -48,8 +41,9 @@ class Prompt:
     def run(self) -> int:
         """Asks and runs. Returns the exit code."""
         # It fails now if there is no store, rather than with the first statement.
-        store = self._session.store()
-        print(f"drumlin {drumlin.__version__}, {self._session.uri}: {len(store.tables())} tables. .help tells more.")
+        session = self._session
+        store = session.store()
+        print(f"drumlin {drumlin.__version__}, {session.uri}: {len(store.tables())} tables. .help tells more.")
         readline = self._readline()
         given: list[str] = []
         while True:
@@ -57,24 +51,28 @@ class Prompt:
                 line = input(_NEXT if given else _FIRST)
             except EOFError:
                 print()
+                if given:
+                    say("the last statement was not run, since it has no semicolon at its end")
                 break
             except KeyboardInterrupt:
                 # Gives up what has been typed.
                 given.clear()
                 print("^C")
                 continue
-            if not given and line.strip() in ("exit", "quit", "help"):
-                # As shells have it.
-                line = f".{line.strip()}"
-            if not given and line.strip().startswith("."):
-                if self._short(line.strip()):
+            command = words(line)
+            if command is not None and not given:
+                self._attempt(partial(session.command, command))
+                if session.quits:
                     break
+                continue
+            if command is not None and line.strip().startswith((".", "\\")):
+                say(f"{line.strip()}: a statement has begun; a semicolon ends it, Ctrl-C clears it")
                 continue
             given.append(line)
             text = "\n".join(given)
             if not text.strip():
                 given.clear()
-            elif outside_quotes(text).rstrip().endswith(";"):
+            elif ends(text):
                 given.clear()
                 self._answer(text)
         if readline is not None:
@@ -86,37 +84,24 @@ class Prompt:
 
     def _answer(self, text: str) -> None:
         session = self._session
-        try:
-            match text.strip(" \t\r\n;").lower().split():
-                case ["begin"] | ["begin", "transaction"] | ["start", "transaction"]:
-                    session.begin()
-                case ["commit"] | ["end"]:
-                    session.end(commit=True)
-                case ["rollback"] | ["abort"]:
-                    session.end(commit=False)
-                case _:
-                    session.run(text)
-        except Error as error:
-            print(f"drumlin: {error}", file=sys.stderr)
-        except KeyboardInterrupt:
-            print("drumlin: interrupted: what is committed stays", file=sys.stderr)
-
-    def _short(self, line: str) -> bool:
-        """Runs a word with a dot before it; returns whether to leave."""
-        match line.split():
-            case [".quit" | ".exit" | ".q"]:
-                return True
-            case [".help"]:
-                print(_HELP)
-            case [".tables"]:
-                self._answer("show tables")
-            case [".schema", table]:
-                self._answer(f"describe '{table}'")
-            case [".mode", "table" | "csv" | "json" as form]:
-                self._session.form = form
+        match text.strip(" \t\r\n;").lower().split():
+            case ["begin"] | ["begin", "transaction"] | ["start", "transaction"]:
+                self._attempt(session.begin)
+            case ["commit"] | ["end"]:
+                self._attempt(lambda: session.end(commit=True))
+            case ["rollback"] | ["abort"]:
+                self._attempt(lambda: session.end(commit=False))
             case _:
-                print(f"{line}: not known; .help tells what is", file=sys.stderr)
-        return False
+                self._attempt(lambda: session.run(text))
+
+    def _attempt(self, do: Callable[[], object]) -> None:
+        """Does something; says why if it fails."""
+        try:
+            do()
+        except Error as error:
+            say(error)
+        except KeyboardInterrupt:
+            say("interrupted: what is committed stays")
 
     def _readline(self) -> Any:
         try:

@@ -6,10 +6,12 @@ import sys
 from typing import Any
 
 import drumlin
-from drumlin import Error, InvalidArgument, Store, _drumlin
+from drumlin import Abort, Error, InvalidArgument, Store, _drumlin
+from drumlin._arguments.checks import AsOf
 from drumlin._engines.sql import quoted
 from drumlin._engines.statements import answers, changes
 from drumlin._optional import need
+from drumlin._shell.words import HELP, parts
 
 __all__ = ["Session", "say"]
 
@@ -31,11 +33,12 @@ def say(text: object) -> None:
 class Session:
     """A store, opened as statements need it, and the transaction that has begun."""
 
-    def __init__(self, uri: str, options: dict[str, str], as_of: str | None, form: str) -> None:
+    def __init__(self, uri: str, options: dict[str, str], as_of: AsOf | None, form: str) -> None:
         need("duckdb", "drumlin sql", "duckdb")
         need("pyarrow", "drumlin sql", "duckdb")
         self.uri = uri
         self.form = form
+        self.quits = False
         self.transaction: Any = None
         self._options = options or None
         self._as_of = as_of
@@ -45,7 +48,8 @@ class Session:
     def close(self) -> None:
         """Gives up a transaction that was not committed, and closes the store."""
         if self.transaction is not None:
-            self.transaction.abort()
+            with contextlib.suppress(Abort):
+                self.transaction.abort()
             say("the transaction was not committed: nothing of it was kept")
         if self._store is not None:
             self._store.close()
@@ -61,6 +65,43 @@ class Session:
         self._store = drumlin.open(self.uri, mode="create" if writes else "read", storage_options=self._options)
         self._writes = writes
         return self._store
+
+    def script(self, text: str) -> int:
+        """Runs the statements and commands of a text, up to the first that fails. Returns the exit code."""
+        if not text.strip(" \t\r\n;"):
+            # It fails if there is no store.
+            self.store()
+        for part in parts(text):
+            code = self.run(part) if isinstance(part, str) else self.command(part)
+            if code != _DONE or self.quits:
+                return code
+        return _DONE
+
+    def command(self, words: list[str]) -> int:
+        """Runs a command. Returns the exit code."""
+        match words:
+            case [".quit"]:
+                self.quits = True
+            case [".help"]:
+                print(HELP, flush=True)
+            case [".tables"]:
+                return self.run("show tables")
+            case [".schema", table]:
+                name = table.strip("'\"")
+                path = name if name in (self.transaction or self.store()).tables() else name.replace(".", "/")
+                return self.run(f"describe {quoted(path)}")
+            case [".schema"]:
+                say(".schema takes a table: .schema prices.us.aapl")
+                return _USAGE
+            case [".mode", "table" | "csv" | "json" as form]:
+                self.form = form
+            case [".mode", *_]:
+                say(f".mode takes table, csv or json; it is {self.form}")
+                return _USAGE
+            case _:
+                say(f"{' '.join(words)}: not known; .help lists what is")
+                return _USAGE
+        return _DONE
 
     def run(self, text: str) -> int:
         """Runs statements; prints the answer of each, or why it failed. Returns the exit code."""
@@ -80,17 +121,26 @@ class Session:
         if not text.strip(" \t\r\n;"):
             return _DONE
         writes = changes(text)
+        self._check_writes(writes)
         place = self.transaction or self.store(writes=writes)
-        as_of = None if writes else self._as_of
         code = _DONE
-        for answer in answers(place, text, as_of, None):
+        for answer in answers(place, text, self._as_of, None):
             code = max(code, self._print(answer))
+        if code != _DONE and writes and self.transaction is None:
+            say("what is committed stays")
         return code
+
+    def _check_writes(self, writes: bool) -> None:
+        if writes and self._as_of is not None:
+            raise InvalidArgument(
+                f"--as-of reads only; drumlin restore {self.uri} TABLE {self._as_of} makes an old version the newest"
+            )
 
     def begin(self) -> None:
         """Begins a transaction, which takes the statements that follow."""
         if self.transaction is not None:
             raise InvalidArgument("a transaction has begun already; end it with commit or rollback")
+        self._check_writes(True)
         self.transaction = self.store(writes=True).transaction()
 
     def end(self, *, commit: bool) -> None:
@@ -101,7 +151,8 @@ class Session:
         if commit:
             transaction.commit()
         else:
-            transaction.abort()
+            with contextlib.suppress(Abort):
+                transaction.abort()
 
     def _print(self, answer: Any) -> int:
         if answer is None:
@@ -119,6 +170,9 @@ class Session:
         if not hasattr(answer, "__arrow_c_stream__"):
             say(_told(answer))
             return _DONE
+        names = answer.schema.names
+        if self.form == "json" and (twice := [name for name in names if names.count(name) > 1]):
+            raise InvalidArgument(f"two columns are named {twice[0]!r}, of which JSON has one; name one of them by as")
         most = _TABLE_ROWS if self.form == "table" else _UNLIMITED
         return _drumlin.print_rows(answer, self.form, most, "add limit, or use --format csv or json for all")
 
@@ -126,6 +180,8 @@ class Session:
 def _told(report: Any) -> str:
     """A report of a change in a few words."""
     rows = getattr(report, "rows", None)
+    if isinstance(report, drumlin.MergeReport):
+        rows = report.inserted + report.updated + report.deleted
     if isinstance(rows, int):
         return f"{rows:,} {'row' if rows == 1 else 'rows'}"
     paths = getattr(report, "paths", None)
