@@ -232,7 +232,7 @@ impl Table {
 
     /// Each clause has a condition, what follows from it (`update`, `update_all`, `delete`, `insert` or `insert_all`), and the
     /// columns that are set.
-    #[pyo3(signature = (source, on, matched, not_matched, by_source, metadata=None, progress=None))]
+    #[pyo3(signature = (source, on, matched, not_matched, by_source, nulls_equal=false, metadata=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn merge(
         &self,
@@ -242,12 +242,14 @@ impl Table {
         matched: Vec<Clause>,
         not_matched: Vec<Clause>,
         by_source: Vec<Clause>,
+        nulls_equal: bool,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<MergeReport> {
         let merge = |task: Task| {
             let merge = Merge {
                 on,
+                nulls_equal,
                 matched: matched.into_iter().map(when_matched).collect::<Result<_>>()?,
                 not_matched: not_matched.into_iter().map(when_not_matched).collect::<Result<_>>()?,
                 not_matched_by_source: by_source.into_iter().map(when_matched).collect::<Result<_>>()?,

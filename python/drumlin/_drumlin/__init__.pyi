@@ -418,6 +418,7 @@ class Table:
         matched: _Clauses,
         not_matched: _Clauses,
         by_source: _Clauses,
+        nulls_equal: bool = False,
         metadata: str | None = None,
         progress: _Progress | None = None,
     ) -> MergeReport: ...

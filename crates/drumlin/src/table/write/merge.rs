@@ -1,8 +1,8 @@
 //! Bringing rows of a frame into a table by comparing them with those that are there: which rows match, what becomes of
 //! each, and the values that they get.
 //!
-//! Rows match if they are equal in some columns, as filters compare: a null equals nothing, NaN equals NaN, and the
-//! zeros each other. Conditions and values are expressions over two struct columns, `source` and `target`.
+//! Rows match if they are equal in some columns, as filters compare: NaN equals NaN, and the zeros each other; a null equals
+//! nothing, or, if the merge says so, a null. Conditions and values are expressions over two struct columns, `source` and `target`.
 //!
 //! The frame of a merge is held in memory, by the keys in which rows are compared. Of the table, only the key columns
 //! of row groups that may have these keys are read to find what matches.
@@ -57,6 +57,8 @@ pub enum WhenNotMatched {
 pub struct Merge {
     /// The columns in which rows that match are equal. Default: the key of the table.
     pub on: Vec<String>,
+    /// Whether a null in these columns equals a null. Default: it equals nothing, so a row with one is added by each merge.
+    pub nulls_equal: bool,
     /// For rows of the table that a row of the frame matches.
     pub matched: Vec<(Option<Filter>, WhenMatched)>,
     /// For rows of the frame that match none.
@@ -160,7 +162,7 @@ impl<'a> BoundMerge<'a> {
         let places = on.iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
         let on: Vec<String> = places.iter().map(|at| schema.0.field(*at).name().clone()).collect();
         let keys_of_source = key_columns(&schema.0, &places, &source)?;
-        let keys = SourceKeys::new(&keys_of_source, &on)?;
+        let keys = SourceKeys::new(&keys_of_source, &on, merge.nulls_equal)?;
         let range = KeyRange::of(std::slice::from_ref(&keys_of_source), &on)?;
         let binder = ClauseBinder { table, schema, source: source.schema(), on: &on };
         let mut clauses = binder.changes(&merge.matched, true)?;
@@ -224,7 +226,7 @@ impl<'a> BoundMerge<'a> {
     /// The rows among `seen` that a row of the frame matches.
     fn pairs(&self, reader: &GroupReader<'_>, seen: &RoaringBitmap) -> Result<Pairs> {
         let columns = rows_of(reader, &self.schema.0, &self.on, seen)?;
-        let keys = KeyRows::new(columns)?;
+        let keys = self.keys.keys_of(columns)?;
         let mut pairs = Vec::new();
         for (at, position) in seen.iter().enumerate() {
             if let Some(row) = keys.get(at).and_then(|key| self.keys.get(key)) {
@@ -283,7 +285,7 @@ impl<'a> BoundMerge<'a> {
             let schema = Arc::new(Schema::new(vec![field.clone()]));
             let came = conform(&came.project(&[*from])?, &schema)?.column(0).clone();
             let [one, other] =
-                [there, came].map(|column| Ok::<_, Error>((KeyRows::new(vec![column.clone()])?, column)));
+                [there, came].map(|column| Ok::<_, Error>((KeyRows::new(vec![column.clone()], false)?, column)));
             let ((rows, there), (others, came)) = (one?, other?);
             let differs = |row: &usize| rows.get(*row) != others.get(*row);
             if let Some(row) = (0..pairs.len()).find(differs) {

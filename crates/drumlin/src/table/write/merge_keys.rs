@@ -23,9 +23,10 @@ pub(in crate::table) fn key_columns(schema: &SchemaRef, on: &[usize], source: &R
     conform(&came, &Arc::new(Schema::new(own)))
 }
 
-/// The rows of a frame by their keys, without those with a null.
+/// The rows of a frame by their keys; unless nulls are equal, without those with a null.
 pub(in crate::table) struct SourceKeys {
     rows: HashMap<Box<[u8]>, u32>,
+    nulls_equal: bool,
     /// A bit for each checksum that a key has, divided with a remainder: most keys of the table are of no row of the frame, and need
     /// not be looked for.
     bits: Vec<u64>,
@@ -36,16 +37,20 @@ const BITS: usize = 16;
 
 impl SourceKeys {
     /// Those of the compared `columns`, called `on`. `InvalidArgument` if two rows have the same key.
-    pub fn new(columns: &RecordBatch, on: &[String]) -> Result<Self> {
-        let keys = KeyRows::new(columns.columns().to_vec())?;
+    pub fn new(columns: &RecordBatch, on: &[String], nulls_equal: bool) -> Result<Self> {
+        let keys = KeyRows::new(columns.columns().to_vec(), nulls_equal)?;
         let words = (columns.num_rows() * BITS).div_ceil(64).next_power_of_two();
-        let mut found = Self { rows: HashMap::with_capacity(columns.num_rows()), bits: vec![0; words] };
+        let rows = HashMap::with_capacity(columns.num_rows());
+        let mut found = Self { rows, nulls_equal, bits: vec![0; words] };
         for row in 0..columns.num_rows() {
             let Some(key) = keys.get(row) else { continue };
             let (word, bit) = found.place(key);
             found.bits[word] |= bit;
             if let Some(first) = found.rows.insert(Box::from(key), row as u32) {
-                let shown = |column: &ArrayRef| Ok(arrow::util::display::array_value_to_string(column, row)?);
+                let shown = |column: &ArrayRef| match column.is_null(row) {
+                    true => Ok("null".to_owned()),
+                    false => Ok(arrow::util::display::array_value_to_string(column, row)?),
+                };
                 let values = columns.columns().iter().map(shown).collect::<Result<Vec<String>>>()?;
                 return Err(Error::invalid(format!(
                     "rows {first} and {row} of the data have the same {}: {}; expected different ones in each row",
@@ -55,6 +60,11 @@ impl SourceKeys {
             }
         }
         Ok(found)
+    }
+
+    /// The keys of rows of the table, to be looked for.
+    pub fn keys_of(&self, columns: Vec<ArrayRef>) -> Result<KeyRows> {
+        KeyRows::new(columns, self.nulls_equal)
     }
 
     /// The row with this key.
@@ -76,11 +86,12 @@ pub(in crate::table) struct KeyRows {
 }
 
 impl KeyRows {
-    pub fn new(columns: Vec<ArrayRef>) -> Result<Self> {
+    /// Keys with a null are none, unless `nulls_equal`.
+    pub fn new(columns: Vec<ArrayRef>, nulls_equal: bool) -> Result<Self> {
         let columns: Vec<ArrayRef> = columns.into_iter().map(canonical).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields).map_err(|e| Error::schema_mismatch(e.to_string()))?;
-        let nulls = columns.iter().fold(None, |nulls, column| {
+        let nulls = columns.iter().filter(|_| !nulls_equal).fold(None, |nulls, column| {
             arrow::buffer::NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
         });
         Ok(Self { rows: converter.convert_columns(&columns)?, nulls })

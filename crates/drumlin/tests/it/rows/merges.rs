@@ -79,13 +79,14 @@ fn rules_hold() {
 /// What a merge of all clauses makes of rows.
 ///
 /// The order of rows is that of the key, if there is one; else rows that are updated may have moved.
-fn expected(table: &[Row], source: &[Row]) -> (Vec<Row>, [u64; 3]) {
-    let by_key: BTreeMap<i64, &Row> = source.iter().filter_map(|row| Some((row.0?, row))).collect();
+fn expected(table: &[Row], source: &[Row], nulls_equal: bool) -> (Vec<Row>, [u64; 3]) {
+    let compared = |row: &&Row| nulls_equal || row.0.is_some();
+    let by_key: BTreeMap<Option<i64>, &Row> = source.iter().filter(compared).map(|row| (row.0, row)).collect();
     let (mut made, mut counts, mut matched) = (Vec::new(), [0; 3], BTreeSet::new());
     for row in table {
-        match row.0.and_then(|key| by_key.get(&key)) {
+        match by_key.get(&row.0) {
             Some(other) => {
-                matched.insert(other.0.unwrap());
+                matched.insert(other.0);
                 // Deleted if the source says 0; else, if it is greater, both columns change; else one does.
                 if other.1 == Some(0) {
                     counts[1] += 1;
@@ -105,7 +106,7 @@ fn expected(table: &[Row], source: &[Row]) -> (Vec<Row>, [u64; 3]) {
             None => made.push(*row),
         }
     }
-    for row in source.iter().filter(|row| row.0.is_none_or(|key| !matched.contains(&key))) {
+    for row in source.iter().filter(|row| !matched.contains(&row.0)) {
         if row.1.is_some_and(|v| v > 2) {
             counts[2] += 1;
             made.push(*row);
@@ -117,9 +118,10 @@ fn expected(table: &[Row], source: &[Row]) -> (Vec<Row>, [u64; 3]) {
     (made, counts)
 }
 
-fn all_clauses() -> Merge {
+fn all_clauses(nulls_equal: bool) -> Merge {
     Merge {
         on: vec!["k".into()],
+        nulls_equal,
         matched: vec![
             (filter("source.v = 0"), WhenMatched::Delete),
             (filter("source.v > target.v"), WhenMatched::Update(set(&[("v", "source.v"), ("w", "target.v")]))),
@@ -170,13 +172,17 @@ fn merges_equal_those_of_maps() {
         let mut before = now.clone();
         for round in 0..6 {
             let size = rng.usize(..25);
-            let source = draw(&mut rng, true, size);
-            let (made, counts) = expected(&now, &source);
+            let mut source = draw(&mut rng, true, size);
+            let nulls_equal = rng.bool();
+            let mut seen = BTreeSet::new();
+            source.retain(|row| seen.insert(row.0) || row.0.is_none() && !nulls_equal);
+            let (made, counts) = expected(&now, &source, nulls_equal);
+            let clauses = all_clauses(nulls_equal);
             let report = match rng.bool() {
-                true => store.table("t").merge(batch(&source), &all_clauses(), &Default::default()).unwrap(),
+                true => store.table("t").merge(batch(&source), &clauses, &Default::default()).unwrap(),
                 false => {
                     let merged =
-                        store.transact(|tx| tx.table("t").merge(batch(&source), &all_clauses(), &Default::default()));
+                        store.transact(|tx| tx.table("t").merge(batch(&source), &clauses, &Default::default()));
                     merged.unwrap()
                 }
             };
