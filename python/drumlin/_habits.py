@@ -3,11 +3,12 @@
 Nothing is in the API twice: a name that is not here is looked up in a table, and the error has the line to type.
 """
 
+import datetime as dt
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Habits", "argument", "missing", "table"]
+__all__ = ["Habits", "argument", "instead", "lead_on", "missing", "table"]
 
 #: By class, and for the arguments of all: code, and below it the names by which people know it. Messages show it as it
 #: stands.
@@ -31,7 +32,7 @@ drumlin.Error, with all others beside it: drumlin.NotFound ...
     exceptions errors
 [Store]
 store.tables()
-    list_symbols list ls keys list_tables table_names show_tables symbols list_libraries libraries get_tables
+    list_symbols list ls keys list_tables table_names show_tables symbols get_tables
     paths
 store.stat()
     describe info stats size summary
@@ -90,13 +91,13 @@ store.read(path, where='close > 1')
 store.read(path).to_pandas(), .to_polars() or .to_arrow()
     to_pandas to_polars to_arrow df pl load collect
 store.read(path)
-    read_table read_pandas read_parquet scan_table
+    read_table read_pandas scan_table
 store.write(path, data)
     write_table save store save_table to_table write_dataframe overwrite
 store.write(path, "rows.csv"), which takes the path of a file; in a shell: drumlin import STORE FILE --table PATH
     import_csv read_csv from_csv load_csv import_json import_file import_feather
 store.write(path, "rows.parquet"), which takes the path of a file
-    from_parquet write_parquet load_parquet import_
+    from_parquet write_parquet load_parquet import_ import_parquet
 store.read(path).to_parquet(file) or .to_csv(file)
     to_parquet to_csv export export_parquet
 with store.transaction() as tx: ...
@@ -134,9 +135,25 @@ store.table(path).add_columns({name: type})
 store.scan(pattern).group_by(...)
     group_by groupby
 store.scan(pattern).to_lazy()
-    lazy to_lazy lazyframe scan_parquet
+    lazy to_lazy lazyframe
 store.scan(pattern), which is a pyarrow dataset
     dataset to_dataset to_pyarrow_dataset
+store.transact(lambda tx: ...), which runs it again if others were faster
+    run_transaction run_in_transaction with_transaction atomically
+store.write(path, "x.parquet") brings a file in, store.read(path) reads a table
+    read_parquet scan_parquet
+store.read(path).to_polars()
+    read_polars
+a folder of the tree: store.write('library/symbol', data), store.tables('library/*')
+    create_library delete_library libraries list_libraries
+store.sql(query), which is DuckDB's: .df(), .pl(), .fetchall()
+    cursor connection duckdb con conn read_sql
+print(store.tree.list()), or store.ui()
+    show display print
+store.tree.put(path, value) and store.tree.get(path)
+    config kv settings
+store.tree.put(path, value, mode='create'), which one of many does; store.transact(...) needs no lock
+    lock acquire
 [Table]
 len(table.read(where=...)), or table.stat().rows
     count num_rows count_rows size nrows
@@ -145,9 +162,9 @@ table.schema().names and .types
 table.stat() and table.schema()
     info describe get_description details summary stats
 table.upsert(rows)
-    put set save add upsert_many insert_many put_many bulk_upsert replace_one
+    put set save add upsert_many insert_many put_many bulk_upsert replace_one bulk_insert
 table.get(key), or table.get_many(keys)
-    lookup find find_one multi_get mget batch_get get_all
+    lookup find find_one multi_get mget batch_get get_all get_or_none
 table.delete_keys(keys), or table.delete(where)
     remove delete_many delete_key pop delete_row delete_one
 table.read().head(5)
@@ -175,8 +192,6 @@ table.add_columns({name: type})
     add_column with_column with_columns alter add_field alter_columns
 table.drop_columns([name])
     drop_column remove_column remove_columns
-table.rename_columns({old: new})
-    rename_column
 table.widen({name: type})
     cast change_type alter_type
 table.add_constraints(checks={name: predicate})
@@ -185,14 +200,14 @@ store.scan(path), which is a pyarrow dataset and has .to_lazy()
     to_lazy lazy to_dataset dataset to_pyarrow_dataset lazyframe
 table.group_by(...)
     groupby
-table.delete('true')
+table.delete(where='true')
     truncate clear delete_all
 table.upsert(rows), or table.merge(data, on=[...])
     insert_or_update update_or_insert merge_insert
 table.stat().key and .sort
     key primary_key keys sort_order sort rows_count
 store.move(old, new)
-    rename move
+    move
 store.copy(old, new)
     copy clone
 store.delete_versions({path: [version]})
@@ -211,6 +226,34 @@ table.path
     name
 table.drop()
     drop_table
+table.read(limit=5), or store.sql('select * from ... using sample 5') at random
+    sample
+table.rename_columns({old: new}) for columns, store.move(old, new) for the table
+    rename rename_column
+key in table, or table.get(key) is not None
+    contains has
+with store.transaction() as tx: tx.table(path).get(key), then .insert(row)
+    get_or_create setdefault
+table.update({'n': 'n + 1'}, where='id = 1')
+    patch increment incr
+table.update({'n': 2}, where='id = 1 and n = 1').rows, which is 1 if it was so
+    compare_and_set compare_and_swap cas
+table.read(where='close > 1')
+    filter_by
+table.group_by().agg(n=('close', 'max'))
+    max min sum mean avg
+table.group_by('sym').agg(n='count')
+    distinct unique value_counts drop_duplicates nunique
+table.read().to_dicts(), or for batch in table.read(): ...
+    items values
+table.stat().key, and table.schema().names
+    index
+store.sql('select ... from path')
+    sql
+table.stat(), or store.ui() for the layout on storage
+    files fragments
+table.read().to_pandas(), whose frame has it
+    plot hist boxplot
 [Result]
 result.to_pandas()
     df fetchdf pandas toPandas data frame
@@ -244,9 +287,9 @@ store.scan(pattern), a data set: it has .to_lazy(), .explain(), .splits(), .vers
     to_lazy lazy to_dataset dataset explain splits paths versions path_columns scanner to_pyarrow_dataset
 result.to_pandas(), whose frame has it
     plot hist describe values index iat at corr rolling merge join pivot set_index reset_index sort_values apply
-    tz_localize pct_change cumsum
+    tz_localize pct_change cumsum to_json to_excel to_feather sample to_markdown to_html to_string pipe
 result.to_polars(), whose frame has it
-    with_columns with_column sort unique explode
+    with_columns with_column sort unique explode write_ipc write_json write_ndjson write_excel write_delta
 result.to_polars().sort(...), or store.sql('select ... order by ...')
     order_by sort_by
 print(result), which shows the first rows
@@ -255,6 +298,10 @@ store.read(path, as_of=...)
     as_of
 for batch in result: ..., or result.to_batches()
     iter_batches batches
+len(result) == 0
+    empty is_empty
+result.schema, len(result)
+    info glimpse
 [Dataset]
 dataset.to_pandas()
     df fetchdf toPandas
@@ -280,6 +327,8 @@ dataset.to_csv(file)
     write_csv
 dataset.to_lazy().sort(...), or store.sql('select ... order by ...')
     order_by sort
+dataset.limit(5), or store.sql('select * from ... using sample 5') at random
+    sample
 [Expr]
 col('ts').year(), .month(), .hour(), .date_trunc('month') and so on, of the column itself
     dt date time weekday truncate floor_dt
@@ -323,6 +372,34 @@ a & b, a | b
     is_between within
 store.read(path).group_by(...).agg({'n': 'mean'})
     mean sum min max count std median first last n_unique alias over
+col('n').abs()
+    abs()
+col('n').round(2)
+    round()
+col('n') * col('n')
+    ** pow power
+(col('n') / 2).floor()
+    // floordiv
+store.read(path).to_pandas()['n'].map(function)
+    apply map map_elements
+col('x') == float('nan')
+    is_nan isnan
+[Merge]
+merge.when_matched(update=True)
+    when_matched_update_all when_matched_update whenMatchedUpdateAll whenMatchedUpdate
+merge.when_matched(delete=True)
+    when_matched_delete whenMatchedDelete
+merge.when_not_matched(insert=True)
+    when_not_matched_insert_all when_not_matched_insert whenNotMatchedInsertAll whenNotMatchedInsert
+merge.when_not_matched_by_source(delete=True)
+    when_not_matched_by_source_delete whenNotMatchedBySourceDelete
+merge.execute()
+    run commit apply do
+[Lookup]
+list(lookup), with None for a key without a row
+    to_dicts to_list tolist items values to_pylist
+[key for key, found in zip(keys, lookup.found) if not found]
+    missing not_found
 [Groups]
 groups.agg({'price': 'mean'})
     mean sum min max first last median std var any all quantile
@@ -338,7 +415,7 @@ groups.agg(...), then a frame: .to_pandas()
 tree.put(path, value)
     set write insert upsert put_value add
 store.transact(lambda tx: tx.tree.put(path, f(tx.tree.get(path))))
-    modify compute transform
+    modify compute transform patch merge append increment incr setdefault
 tree.delete(path)
     remove rm drop pop unlink
 tree.list(pattern), or tree.get_many(pattern) for values
@@ -355,6 +432,12 @@ nothing: tree.put(path, value) makes what is above it
     mkdir ensure_path makedirs
 tree.node(path)
     stat info
+store.move(old, new)
+    rename move mv
+store.copy(old, new)
+    copy cp
+tree.get_many(pattern)
+    to_dict as_dict values dump
 [Transaction]
 tx.abort()
     rollback cancel
@@ -379,6 +462,8 @@ tree.put(path, value, when=..., keep_while={'a': drumlin.tree.exists()})
     put
 groups.agg(n='count', mean=('price', 'mean'))
     agg
+result.select(['a', 'b'])
+    select
 [arguments]
 where=(drumlin.col('ts') >= first) & (drumlin.col('ts') <= last)
     date_range
@@ -452,6 +537,104 @@ storage_options={...}
     storage options credentials
 nothing: drumlin.open makes a store if there is none
     create_if_missing create
+table.merge(rows).when_not_matched(insert=True).execute(), which leaves rows with the same key
+    insert.on_conflict insert.or_ignore insert.ignore insert.ignore_duplicates insert.on_duplicate insert.exist_ok
+with store.transaction() as tx: ..., which reads the row, writes it, and raises Conflict if others changed it
+    upsert.expected_version upsert.if_version upsert.version insert.expected_version update.expected_version
+table.get(key) or {...}; it is None if there is no such row
+    get.default
+store.table(path).create(schema, exist_ok=True)
+    table.create table.create_if_missing table.exist_ok
+store.transact(lambda tx: ...), which runs it again
+    transaction.retries transaction.retry transaction.max_retries transaction.attempts
+table.create(schema, key=['id']), then table.upsert(rows)
+    write.key write.primary_key write.keys write.unique
+store.stage(path, data) for one process, store.ticket({path: schema}) for many; then store.commit(tokens)
+    staged
+df.set_index('ts'), whose index is a column; sort=['ts'] for the order
+    index_column index_cols
+store.scan(path).to_lazy()
+    lazy
+mode='write', for a store that must exist
+    open.create open.must_exist
+[data]
+pandas.DataFrame(array, columns=['a', 'b']), or {'a': array}
+    numpy.ndarray
+pyarrow.parquet.read_table(file), or pyarrow.csv.read_csv(file)
+    _io.BytesIO _io.BufferedReader bytes
+{'n': values} for a column
+    list:int list:float list:str
+[dict(zip(names, row)) for row in rows]
+    list:tuple list:list tuple
+[columns]
+columns=['a', 'b']
+    Expr
+store.sql('select close * 2 as c from ...')
+    dict
+[schema]
+dict(pairs)
+    list
+df.schema
+    polars.DataFrame polars.LazyFrame
+pyarrow.Schema.from_pandas(df)
+    pandas.DataFrame
+{field.name: field.type for field in dataclasses.fields(Row)}
+    type
+{'id': 'int64', 'name': 'text'}
+    str
+[types]
+'json'
+    jsonb variant
+'int64'; the numbers are yours
+    serial bigserial smallserial autoincrement
+'timestamp[ns]'
+    datetime64[ns]
+'timestamp[us]'
+    datetime64[us] datetime64
+'string'
+    object
+pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    category categorical enum
+table.add_constraints(not_null=['id'])
+    null
+table.create(schema, key=['id'])
+    key
+[json]
+value.isoformat()
+    datetime date time Timestamp
+list(value)
+    tuple set frozenset dict_keys range
+value.tolist()
+    ndarray
+value.item()
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bool_ bool
+str(value)
+    Decimal UUID PosixPath Path Timedelta timedelta
+store.write(path, data) for rows
+    DataFrame Series Table LazyFrame
+value.value of an Enum, dataclasses.asdict(value) of a dataclass
+    other
+[messages]
+table.upsert({'id': 1, ...}) for a row with its key, table.update({'v': ...}, where='id = 1') for the others
+    is_part_of_the_key
+columns=None, which reads all
+    column_'*'_does_not_exist
+df.astype({'n': 'int32'}) or .dt.tz_convert('UTC') for the data, table.widen({'n': 'int64'}) for the table
+    the_table_has_type
+[as_of]
+as_of=-1 for the newest version, -2 for the one before
+    latest newest last head current previous before
+as_of=datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(hours=1)
+    ago yesterday now today
+[errors]
+store.write(path, data), which makes a table
+    Table.append:NotFound Table.replace:NotFound Tables.append_many:NotFound
+table.create({'id': int, ...}, key=['id']), which makes a table
+    Table.upsert:NotFound Table.insert:NotFound Merge.execute:NotFound
+table.upsert(rows), which replaces such rows
+    Table.insert:AlreadyExists
+store.transact(lambda tx: ...), which runs it again
+    Transaction.commit:Conflict
 """
 
 _UNEXPECTED = re.compile(r"(?:\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
@@ -468,7 +651,7 @@ def table() -> dict[str, dict[str, str]]:
     names: dict[str, str] = {}
     code = ""
     for line in _TABLE.strip().splitlines():
-        if line.startswith("["):
+        if re.fullmatch(r"\[\w+\]", line):
             names = found.setdefault(line[1:-1], {})
         elif line.startswith(" "):
             names |= dict.fromkeys(line.split(), code)
@@ -500,13 +683,47 @@ def argument(error: TypeError, known: tuple[str, ...]) -> TypeError | None:
     if (match := _UNEXPECTED.match(str(error))) is None:
         return None
     method, name = match.groups()
-    if near := _near(name, known, 0.8):
+    codes = table()["arguments"]
+    if (code := codes.get(f"{method}.{name}") or codes.get(name)) is not None:
+        hint = f"; here: {code}"
+    elif near := _near(name, known, 0.8):
         hint = f"; did you mean {near!r}?"
-    elif (code := table()["arguments"].get(name) or table()["calls"].get(method)) is not None:
+    elif (code := table()["calls"].get(method)) is not None:
         hint = f"; here: {code}"
     else:
         hint = f"; it has {', '.join(known)}" if known else ""
     return TypeError(f"{method}() has no argument {name!r}{hint}")
+
+
+def lead_on(error: Exception, method: str, given: Iterable[Any]) -> None:
+    """Adds to the message of an error of ``method`` with arguments ``given`` the call that may be meant."""
+    told = str(error)
+    codes = table()
+    hints = [codes["errors"].get(f"{method}:{type(error).__name__}")]
+    hints += [code for part, code in codes["messages"].items() if part.replace("_", " ") in told]
+    if kind := re.search(r"(\w+) is not a JSON value", told):
+        hints.append(codes["json"].get(kind[1], codes["json"]["other"]))
+    for value in given:
+        naive = isinstance(value, dt.datetime) and value.tzinfo is None
+        if (naive or type(value).__name__ == "datetime64") and (
+            "no version existed at" in told or "at that time" in told
+        ):
+            hints.append("when.astimezone() for local time; a datetime without a zone is taken as UTC")
+        elif isinstance(value, str) and told.startswith(f"snapshot {value!r} does not exist"):
+            number = re.fullmatch(r"\s*(-?[0-9]+)\s*", value)
+            hints.append(f"as_of={number[1]}" if number else codes["as_of"].get((value.lower().split() or [""])[-1]))
+        elif isinstance(value, str) and "{" in value and told.startswith("no table"):
+            hints.append("store.read_many(paths); in a pattern, only * and ? stand for others")
+    for code in filter(None, hints):
+        if code not in told:
+            told += f"; here: {code}"
+            error.args = (told,)
+
+
+def instead(section: str, name: str) -> str:
+    """What is written in place of ``name``, as the end of a message; nothing if it is not in the table."""
+    code = table().get(section, {}).get(name)
+    return "" if code is None else f"; here: {code}"
 
 
 class Habits:

@@ -40,7 +40,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "replace": {"data": ROWS, "where": None, "schema": "strict", "coerce": False, "progress": None},
     "update": {"set": {"s": "'y'"}, "where": None, "params": None, "progress": None},
     "set_metadata": {"as_of": None},
-    "merge": {"source": ROWS, "on": ["id"], "coerce": False, "progress": None},
+    "merge": {"source": ROWS, "on": ["id"], "nulls_equal": False, "coerce": False, "progress": None},
     "delete": {"where": "id = 1", "params": None, "progress": None},
     "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
     "insert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},

@@ -91,7 +91,7 @@ def test_rows_by_key_bring_columns() -> None:
     people.insert([{"id": 3, "born": 1912}], schema="evolve")
     assert people.get(3) == {"id": 3, "name": None, "note": None, "born": 1912}
     people.upsert(pl.DataFrame({"id": [2], "born": [1906]}), schema="evolve")
-    assert people.get(2) == {"id": 2, "name": None, "note": None, "born": 1906}, "a row is replaced as a whole"
+    assert people.get(2) == {"id": 2, "name": "Grace", "note": None, "born": 1906}, "a row keeps what the data lacks"
     people.rename_columns({"born": "year"})
     people.upsert({"id": 4, "name": "Alan", "note": None, "year": 1912})
     assert people.get_many([4, 3], columns=["year"]).rows.to_arrow()["year"].to_pylist() == [1912, 1912]
@@ -146,7 +146,7 @@ def test_wrong_changes_say_what_is_wrong() -> None:
         (lambda: table.add_columns({"m": (pa.int8(), 1, 2)}), drumlin.InvalidArgument, "3 parts"),
         (lambda: table.add_columns({"m": "int8?"}), drumlin.InvalidArgument, "columns"),
         (lambda: table.add_columns(5), TypeError, "columns"),  # type: ignore[arg-type]
-        (lambda: store.append("t", {}, schema="loose"), drumlin.InvalidArgument, "'strict' or 'evolve'"),  # type: ignore[arg-type]
+        (lambda: store.append("t", {}, schema="loose"), drumlin.InvalidArgument, "'strict', 'evolve'"),  # type: ignore[arg-type]
         (lambda: store.table("no").widen({"n": pa.int8()}), drumlin.NotFound, "'no'"),
     ]
     for call, error, words in wrong:
@@ -344,3 +344,38 @@ def test_the_order_is_renamed() -> None:
     assert keyed.get((1, "x")) == {"first": 1, "b": "x", "v": 5.0}
     with pytest.raises(drumlin.Error, match="'first'"):
         keyed.upsert({"a": 1, "b": "x", "v": 5.0})
+
+
+def test_values_of_python_take_the_types_of_the_table() -> None:
+    store = drumlin.open("memory://")
+    types = {"n": "int32", "x": "float", "d": "decimal(10, 2)", "at": "timestamptz", "l": pa.list_(pa.int8())}
+    row = {"n": 1, "x": 0.5, "d": 1, "at": dt.datetime(2026, 1, 1), "l": [1]}
+    table = store.table("t")
+    table.create(types)
+    for add in (
+        lambda: table.append([row]),
+        lambda: table.append({name: [value] for name, value in row.items()}),
+        lambda: table.append(iter([{name: [value] for name, value in row.items()}])),
+        lambda: table.append([row], schema="evolve"),
+        lambda: store.append_many({"t": [row]}),
+        lambda: table.replace([row], where="n = 7"),
+        lambda: table.merge([row | {"n": 2}], on="n").when_not_matched(insert=True).execute(),
+        lambda: store.transact(lambda tx: tx.append("t", [row])),
+    ):
+        before = len(table)
+        add()
+        assert len(table) > before
+    kinds = table.schema().types
+    assert kinds == ["int32", "float", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<int8>"]
+    seq = store.seq
+    for wrong in ({"n": 2**40}, {"n": 1.5}, {"n": "1"}, {"l": [1000]}):
+        with pytest.raises(drumlin.SchemaMismatch, match="the table has type"):
+            table.append([row | wrong])
+    # What has a type keeps it.
+    with pytest.raises(drumlin.SchemaMismatch, match="the data has int64"):
+        table.append({"n": np.array([1])} | {name: [row[name]] for name in row if name != "n"})
+    assert store.seq == seq
+    table.append([row | {"n": 2**40}], schema="evolve")
+    assert table.schema().types[0] == "int64"
+    store.write("t", [row])
+    assert store.table("t").schema().types[0] == "int64"

@@ -221,7 +221,7 @@ def test_what_cannot_be_asked_is_refused() -> None:
         (lambda: scan.select(["n"]).group_by("n"), drumlin.InvalidArgument, "comes before select"),
         (lambda: scan.resample("5m", on="n").agg(), drumlin.InvalidArgument, "has no time"),
         (lambda: scan.resample("5 parsecs", on="n").agg(), drumlin.InvalidArgument, "not a length of time"),
-        (lambda: scan.resample("5m", on="n", closed="both"), drumlin.InvalidArgument, "'left' or 'right'"),
+        (lambda: scan.resample("5m", on="n", closed="both"), drumlin.InvalidArgument, "'left', 'right'"),
         (lambda: scan.resample("5m", on="n", origin=7), TypeError, "origin must be a date"),  # type: ignore[arg-type]
         (lambda: scan.resample("5m", on="n", by=7), TypeError, "by must be a list of names"),  # type: ignore[arg-type]
         (lambda: scan.group_by(every="5m"), TypeError, "a pair of a column"),  # type: ignore[arg-type]

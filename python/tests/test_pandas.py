@@ -3,6 +3,7 @@
 import datetime as dt
 import decimal
 import string
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -315,3 +316,38 @@ def test_columns_of_numbers_take_the_short_way() -> None:
         store.write("t", pd.DataFrame({kind: np.zeros(2).astype(kind) for kind in kinds}))
         schema = store.read("t").schema
     assert [_KINDS.get(type_) for type_ in schema.types] == schema.names
+
+
+def test_an_unnamed_index_is_added_only_where_the_table_has_it(tmp_path: Path) -> None:
+    store = drumlin.open(str(tmp_path / "store"))
+    frame = pd.DataFrame({"id": range(6), "v": list("abcdef")})
+    some = frame[frame.id.isin([0, 1, 4])]
+    store.write("t", frame, sort=["id"])
+    people = store.table("k")
+    people.create({"id": int, "v": str}, key="id")
+    for add in (
+        lambda rows: store.append("t", rows),
+        lambda rows: store.append("t", iter([rows])),
+        lambda rows: store.append_many({"t": rows}),
+        lambda rows: store.append("t", rows, schema="evolve"),
+        lambda rows: store.replace("t", rows),
+        lambda rows: store.commit([store.stage("t", rows)]),
+        people.upsert,
+        lambda rows: people.insert(rows.assign(id=rows.id + 10)),
+        lambda rows: people.merge(rows).when_matched(update=True).execute(),
+        lambda rows: people.add_columns(rows.rename(columns={"v": "w"}), on="id"),
+    ):
+        add(some)
+    people.add_columns({"x": int}, using=lambda rows: pd.DataFrame({"x": range(rows.num_rows)})[::-1])
+    assert store.table("t").schema().names == ["id", "v"]
+    assert people.schema().names == ["id", "v", "w", "x"]
+    # A table that has the index gets it, also as a RangeIndex; a version that is written has the index of its frame.
+    store.write("i", some)
+    store.append("i", frame)
+    assert store.read("i").to_pandas().index.tolist() == [0, 1, 4, *range(6)]
+    for index in (list("abc"), pd.date_range("2026", periods=3), [0.5, 1.0, 2.0]):
+        with pytest.raises(drumlin.SchemaMismatch, match=r"reset_index\(drop=True\).*rename_axis\('name'\)"):
+            store.append("t", some.set_axis(pd.Index(index)))
+    store.append("t", some.rename_axis("n"), schema="evolve")
+    assert store.table("t").schema().names == ["id", "v", "n"]
+    store.close()

@@ -1,5 +1,6 @@
 """Arguments in the form that the core takes."""
 
+import contextlib
 import datetime as dt
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,8 +11,9 @@ from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_schema, to_stream
 from drumlin._arguments.parameters import with_params
 from drumlin._errors import InvalidArgument, SchemaMismatch
+from drumlin._habits import instead
 from drumlin._optional import need
-from drumlin._values.evidence import a_type
+from drumlin._values.evidence import a_type, shown
 from drumlin._values.json import plain_json, to_json
 from drumlin._values.names import check_name, field_name
 from drumlin.tree import P, PatternLike, plain_text
@@ -82,11 +84,24 @@ def since_epoch(when: dt.datetime) -> int:
     return (moment - _EPOCH) // dt.timedelta(microseconds=1)
 
 
-def as_of_argument(when: AsOf | None, name: str = "as_of") -> int | str | dt.datetime | None:
+def as_of_argument(when: Any, name: str = "as_of") -> int | str | dt.datetime | None:
     """The state to read; a time is in UTC and in whole microseconds."""
+    if type(when).__name__ == "datetime64" and type(when).__module__ == "numpy":
+        when = when.astype("datetime64[us]").item()
+        if not isinstance(when, dt.datetime):
+            raise InvalidArgument(f"{name} is no time: NaT, or out of range")
     match when:
-        case None | str():
-            return when
+        case None:
+            return None
+        case str():
+            return text(when, name)
+        case dt.datetime() if when != when:
+            raise InvalidArgument(f"{name} is no time: NaT")
+        case dt.timedelta():
+            raise TypeError(
+                f"{name} must be a time, not {a_type(when)}; write "
+                f"{name}=datetime.datetime.now(datetime.timezone.utc) - span"
+            )
         case dt.datetime():
             # A subclass of datetime may be more precise.
             # The core counts from 1970; no store is older.
@@ -96,10 +111,11 @@ def as_of_argument(when: AsOf | None, name: str = "as_of") -> int | str | dt.dat
             pass
         case dt.date():
             return dt.datetime(when.year, when.month, when.day, tzinfo=dt.UTC)
-        case _ if hasattr(when, "__index__"):
-            number = operator.index(when)
-            # The binding counts back in 64 bits.
-            return max(number, -(1 << 63)) if number < 0 else count(number, name)
+        case _:
+            with contextlib.suppress(TypeError):
+                number = operator.index(when)
+                # The binding counts back in 64 bits.
+                return max(number, -(1 << 63)) if number < 0 else count(number, name)
     raise TypeError(f"{name} must be a version's number, a snapshot's name or a time, not {a_type(when)}")
 
 
@@ -128,7 +144,7 @@ def filter_text(where: Any, params: Any = None) -> str | None:
         return where if params is None else with_params(where, params)
     raise TypeError(
         "where is text in the filter language or an expression made with drumlin.col, polars.col or "
-        f"pyarrow.dataset.field, not {a_type(where)}"
+        f"pyarrow.dataset.field, such as where='n = ?' with params=[1], not {a_type(where)}"
     )
 
 
@@ -139,11 +155,8 @@ def note(metadata: Any) -> str | None:
 
 def evolves(schema: Any) -> bool:
     """Whether rows may have columns that their table lacks."""
-    if not isinstance(schema, str):
-        raise TypeError(f"schema must be 'strict' or 'evolve', not {a_type(schema)}")
-    if schema not in ("strict", "evolve"):
-        raise InvalidArgument(f"schema={schema!r}; expected 'strict' or 'evolve'")
-    return schema == "evolve"
+    one_of(schema, "schema", ("strict", "evolve"))
+    return bool(schema == "evolve")
 
 
 def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[str, str]]]:
@@ -183,17 +196,18 @@ def renamed(names: Mapping[str, str]) -> list[tuple[str, str]]:
         raise TypeError(f"names must be a dict of old and new names, not {a_type(names)}")
     for old, new in names.items():
         if not isinstance(old, str) or not isinstance(new, str):
-            raise TypeError(f"names must be a dict of old and new names, each a str, not {old!r}: {new!r}")
-        check_name(new, f"the name {new!r}")
+            raise TypeError(f"names must be a dict of old and new names, each a str, not {shown(old)}: {shown(new)}")
+        check_name(new, f"the name {shown(new)}")
     return list(names.items())
 
 
 def listed(values: Iterable[Any] | str, name: str) -> list[Any]:
-    """A list; a name is a list of one."""
+    """A list; a name is a list of one. Names whose order matters are not given as a set, which has none."""
     if isinstance(values, str):
         return [values]
-    if isinstance(values, bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list of names, not {a_type(values)}")
+    wrong = (bytes, Mapping, set, frozenset) if name in ("columns", "key", "sort") else (bytes, Mapping)
+    if isinstance(values, wrong) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of names, not {a_type(values)}{instead(name, type(values).__name__)}")
     return list(values)
 
 
@@ -202,22 +216,39 @@ def names(values: Iterable[str] | str, name: str) -> list[str]:
     checked = listed(values, name)
     for value in checked:
         if not isinstance(value, str):
-            raise TypeError(f"{name} must be a list of names, each a str; {value!r} is {a_type(value)}")
+            raise TypeError(f"{name} must be a list of names, each a str; {shown(value)} is {a_type(value)}")
     return checked
 
 
 def path_argument(path: Any, name: str = "path") -> str:
     """The path of a table."""
-    if not isinstance(path, str):
-        raise TypeError(f"{name} must be a str, not {a_type(path)}")
-    return path
+    return text(path, name)
+
+
+def one_path(path: Any, code: str, name: str = "path") -> None:
+    """Checks that a path or a pattern is not many, for which ``code`` is called."""
+    if isinstance(path, (list, tuple, set, frozenset)):
+        raise TypeError(f"{name} must be one path or pattern, not {a_type(path)}; here: {code}")
 
 
 def text(value: Any, name: str) -> str:
     """A str."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {a_type(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(f"{name}: {shown(value)} has half a surrogate pair, which is not valid text") from None
     return value
+
+
+def one_of(value: Any, name: str, known: Iterable[str]) -> None:
+    """Checks that a value is one of some words."""
+    expected = f"one of {', '.join(map(repr, known))}"
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be {expected}, not {a_type(value)}")
+    if value not in known:
+        raise InvalidArgument(f"{name} {shown(value)} is not known; expected {expected}")
 
 
 def optional_text(value: Any, name: str) -> str | None:
@@ -236,13 +267,24 @@ def column_names(columns: Iterable[Any] | str | None) -> list[str] | None:
     return None if columns is None else [_column_name(name) for name in listed(columns, "columns")]
 
 
+def some_columns(columns: Iterable[Any] | str | None) -> list[str] | None:
+    """The columns to read, at least one, or None."""
+    asked = column_names(columns)
+    if asked == []:
+        raise InvalidArgument("columns is empty; expected the names of columns, or None for all")
+    return asked
+
+
 def _column_name(label: Any) -> str:
     kind = type(label)
     if isinstance(label, Expr):
         return str(label).strip('"').replace('""', '"')
     if kind.__name__ == "Expr" and kind.__module__.startswith("polars"):
         if not label.meta.is_column():
-            raise InvalidArgument(f"columns: {label} is a calculation; read the columns, and calculate on the frame")
+            raise InvalidArgument(
+                f"columns: {shown(str(label))} is many columns or a calculation; read columns=['a', 'b'] by name, and "
+                "calculate on the frame"
+            )
         return str(label.meta.output_name())
     if kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow"):
         return str(label)
@@ -318,7 +360,7 @@ def paths_to_drop(paths: PatternLike | Iterable[PatternLike]) -> list[str]:
 def rows_filter(where: Any) -> str:
     """A filter for the rows to delete, which is required."""
     if where is None:
-        raise InvalidArgument("where is None; to delete all rows, write an empty frame")
+        raise InvalidArgument("where is None; to delete all rows, give where='true'")
     if not isinstance(where, (str, Expr)):
         raise TypeError(
             f"where says which rows to delete, such as 'n > 1', not {a_type(where)}; rows by key are deleted with "
@@ -367,6 +409,10 @@ def _bounds(rows: slice) -> tuple[int, int | None, int | None]:
     """The offset, limit and tail for a slice of rows."""
     if not isinstance(rows, slice):
         raise TypeError(f"rows must be a slice, such as slice(10, 20), not {a_type(rows)}")
+    for end in (rows.start, rows.stop, rows.step):
+        if end is not None and not hasattr(end, "__index__"):
+            raise TypeError(f"rows must be a slice of numbers, such as slice(10, 20), not of {a_type(end)}")
+        count(None if end is None else abs(operator.index(end)), "rows")
     start, stop = (None if end is None else operator.index(end) for end in (rows.start, rows.stop))
     if rows.step is not None and operator.index(rows.step) != 1:
         raise InvalidArgument(f"rows: {rows!r} has a step; expected a slice without one")

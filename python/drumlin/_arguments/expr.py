@@ -4,13 +4,13 @@ import datetime as dt
 import decimal
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, NoReturn
 
 from drumlin._arguments.frames import type_of
 from drumlin._errors import InvalidArgument
-from drumlin._habits import Habits
+from drumlin._habits import Habits, instead
 from drumlin._values.evidence import a_type
 
 __all__ = ["Expr", "col"]
@@ -33,6 +33,15 @@ class _Binding(IntEnum):
     PRODUCT = 5
     UNARY = 6
     ATOM = 7
+
+
+def _refused(written: str) -> Callable[..., NoReturn]:
+    """An operator that is written in another way."""
+
+    def operator(*_: Any) -> NoReturn:
+        raise TypeError(f"an expression has no {written}{instead('Expr', written)}")
+
+    return operator
 
 
 class Expr(Habits):
@@ -105,8 +114,17 @@ class Expr(Habits):
 
     def _join(self, word: str, binding: _Binding, other: "Expr") -> "Expr":
         if not isinstance(other, Expr):
-            return NotImplemented
+            raise TypeError(
+                f"& and | combine expressions, not {a_type(other)}; put each comparison in parentheses: "
+                "(col('a') == 1) & (col('b') > 0)"
+            )
         return Expr(f"{self._at_least(binding)} {word} {other._at_least(binding)}", binding)
+
+    def __rand__(self, other: Any) -> "Expr":
+        return self._join("and", _Binding.AND, other)
+
+    def __ror__(self, other: Any) -> "Expr":
+        return self._join("or", _Binding.OR, other)
 
     def __invert__(self) -> "Expr":
         return Expr(f"not {self._at_least(_Binding.NOT)}", _Binding.NOT)
@@ -151,6 +169,11 @@ class Expr(Habits):
     def __neg__(self) -> "Expr":
         return Expr(f"-{self._at_least(_Binding.ATOM)}", _Binding.UNARY)
 
+    __abs__ = _refused("abs()")
+    __round__ = _refused("round()")
+    __pow__ = __rpow__ = _refused("**")
+    __floordiv__ = __rfloordiv__ = _refused("//")
+
     def _predicate(self, text: str) -> "Expr":
         return Expr(f"{self._at_least(_Binding.SUM)} {text}", _Binding.PREDICATE)
 
@@ -168,7 +191,7 @@ class Expr(Habits):
         >>> col("n").isin(range(3))
         Expr(n in (0, 1, 2))
         """
-        if isinstance(values, (str, bytes)):
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise TypeError(f"isin takes a list of values, not {a_type(values)}")
         texts = [literal(value, f"{self._text} in (...)")._text for value in values]
         if not texts:
@@ -469,7 +492,7 @@ def _plain(value: Any) -> Any:
             return None if str(nanos) == "NaT" else Expr(f"interval '{int(nanos.astype('int64'))} ns'", _Binding.ATOM)
         case "uuid", "UUID":
             return value.bytes
-        case "numpy", _ if hasattr(value, "item"):
+        case "numpy", _ if getattr(value, "size", 0) == 1:
             return value.item()
         case _:
             return value

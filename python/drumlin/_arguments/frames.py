@@ -1,7 +1,9 @@
 """Rows in any supported form, as an object with an Arrow stream."""
 
+import contextlib
 import datetime as dt
 import decimal
+import io
 import os
 import uuid
 from collections.abc import Iterator, Mapping
@@ -9,9 +11,10 @@ from typing import Any, Protocol, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.fit import Fit
-from drumlin._errors import InvalidArgument
+from drumlin._errors import Error, InvalidArgument
+from drumlin._habits import instead
 from drumlin._optional import have, loaded, need
-from drumlin._values.evidence import a_type, type_name
+from drumlin._values.evidence import a_type, shown, type_name
 from drumlin._values.exact import exact
 from drumlin._values.names import check_arrow_names, check_name
 
@@ -44,13 +47,14 @@ class ArrowSchemaExportable(Protocol):
 
 #: Rows: a pandas or Polars frame, a pyarrow Table, RecordBatch or RecordBatchReader, a DuckDB relation, a result of a
 #: store, any other object with ``__arrow_c_stream__``; a dict of columns, or a list of dicts; a pyarrow data set,
-#: scanner or ParquetFile; the path of a Parquet, CSV, Arrow or JSON file; an iterator of batches, frames or dicts.
+#: scanner or ParquetFile; the path of a Parquet, CSV, Arrow or JSON file; an iterator of batches, frames or dicts, or a
+#: list of batches, frames or paths.
 FrameLike: TypeAlias = (
     ArrowStreamExportable
     | ArrowArrayExportable
     | LazyFrame
     | Mapping[str, Any]
-    | list[dict[str, Any]]
+    | list[Any]
     | Iterator[Any]
     | str
     | os.PathLike[str]
@@ -76,7 +80,10 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if (pandas := loaded("pandas")) is not None:
         if isinstance(data, pandas.Series):
             if data.name is None:
-                raise TypeError("a pandas Series without a name cannot be a column; write series.to_frame('its name')")
+                raise TypeError(
+                    "a pandas Series without a name is no column; a column is series.to_frame('its name'), a row "
+                    "[series.to_dict()]"
+                )
             data = data.to_frame()
         if isinstance(data, pandas.DataFrame):
             need("pyarrow", "a pandas DataFrame", "pandas")
@@ -102,15 +109,25 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
         if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader)):
             check_arrow_names(data.schema)
     if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
-        return _from_python(data)
+        return _from_python(data, fit)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
     called = f"{name}: " if name else ""
     if isinstance(data, (str, os.PathLike)):
         return _file(os.path.expanduser(os.fspath(data)), called)
-    if isinstance(data, Iterator):
+    kind = type_name(data)
+    if isinstance(data, list):
+        if not data or isinstance(data[0], (str, os.PathLike)) or _is_frame(data[0]):
+            return _from_batches(iter(data), fit, called)
+        kind = f"list:{type(data[0]).__name__}"
+    if isinstance(data, Iterator) and not isinstance(data, io.IOBase):
         return _from_batches(data, fit, called)
-    raise TypeError(f"{called}{_EXPECTED}, got {a_type(data)}")
+    raise TypeError(f"{called}{_EXPECTED}, got {a_type(data)}{instead('data', kind)}")
+
+
+def _is_frame(data: Any) -> bool:
+    """Whether it is a frame, a table or a batch."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__") or hasattr(data, "columns")
 
 
 def _read(data: Any) -> Any:
@@ -139,9 +156,13 @@ def _file(path: str, called: str) -> Any:
     """The rows of a file: Parquet, CSV, Arrow IPC or lines of JSON."""
     kind = next((kind for end, kind in _FILES.items() if path.lower().endswith(end)), None)
     if kind is None:
-        raise TypeError(f"{called}{path!r} is the path of no kind of file that is read: {', '.join(_FILES)}")
+        folder = "; here: pyarrow.dataset.dataset(folder)" if os.path.isdir(path) else ""
+        raise TypeError(
+            f"{called}{shown(path)} is the path of no kind of file that is read: {', '.join(_FILES)}{folder}"
+        )
     if not os.path.exists(path):
-        raise InvalidArgument(f"{called}there is no file {path!r}")
+        pattern = "; here: sorted(glob.glob(pattern))" if "*" in path else ""
+        raise InvalidArgument(f"{called}there is no file {shown(path, 200)}{pattern}")
     pyarrow = need("pyarrow", "a file as rows", "pyarrow")
     try:
         if kind == "parquet":
@@ -153,8 +174,8 @@ def _file(path: str, called: str) -> Any:
         if kind == "json":
             return need("pyarrow.json", "a JSON file", "pyarrow").read_json(path)
         return need("pyarrow.feather", "an Arrow file", "pyarrow").read_table(path)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-        raise InvalidArgument(f"{called}{path}: {error}") from error
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InvalidArgument(f"{called}the file {shown(path, 200)} cannot be read: {error}") from error
 
 
 def _from_batches(items: Iterator[Any], fit: Fit | None, called: str) -> Any:
@@ -162,7 +183,7 @@ def _from_batches(items: Iterator[Any], fit: Fit | None, called: str) -> Any:
     pyarrow = need("pyarrow", "batches one by one", "pyarrow")
     first = next(items, None)
     if first is None:
-        raise InvalidArgument(f"{called}the iterator is empty, so its columns are not known; give a frame without rows")
+        raise InvalidArgument(f"{called}there are no rows, so the columns are not known; give a frame without rows")
     if isinstance(first, Mapping) and not any(
         hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in first.values()
     ):
@@ -229,7 +250,7 @@ def _polars_parts(dtype: Any) -> Iterator[str]:
         yield from _polars_parts(inner)
 
 
-def _from_python(data: Any) -> Any:
+def _from_python(data: Any, fit: Fit | None) -> Any:
     if isinstance(data, Mapping):
         what, columns = "dict of columns", dict(data)
     else:
@@ -241,17 +262,19 @@ def _from_python(data: Any) -> Any:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise TypeError(
                 f"column {name!r} must be a list or array of values, not {a_type(values)}; "
-                f"one row is [{{{name!r}: ...}}], a JSON value is kept by store.tree.put(path, value)"
+                f"one row is [{{{name!r}: ...}}], or table.upsert({{{name!r}: ...}}) by key; a JSON value is kept by "
+                "store.tree.put(path, value)"
             )
         columns[name] = exact(values, name)
     try:
         if have("pyarrow"):
             table = need("pyarrow", "", "").table(columns)
             check_arrow_names(table.schema)
-            return table
+            schema = None if fit is None or fit.onto is None else fit.onto()
+            return table if schema is None else _in_types_of(schema, columns, table)
         if have("polars"):
             return _from_polars(need("polars", "", "").DataFrame(columns))
-    except (ImportError, InvalidArgument):
+    except (ImportError, Error):
         raise
     except Exception as error:
         raise InvalidArgument(f"cannot make a table of the {what}: {error}") from error
@@ -260,6 +283,22 @@ def _from_python(data: Any) -> Any:
         schema = _drumlin.Schema.parse([(name, kind) for name, kind in inferred if kind is not None])
         return _drumlin.Batches.of(schema, [list(values) for values in columns.values()])
     return need("pyarrow", f"a {what} of such values", "pyarrow")
+
+
+def _in_types_of(schema: _drumlin.Schema, columns: dict[str, Any], table: Any) -> Any:
+    """``table``, made of ``columns``, with the types of ``schema`` for lists of Python values, which have none of their
+    own, where every value fits. A table takes plain values into its dictionaries by itself."""
+    pyarrow = need("pyarrow", "", "")
+    for field in pyarrow.schema(schema):
+        values = columns.get(field.name)
+        if not isinstance(values, (list, tuple, range)) or pyarrow.types.is_dictionary(field.type):
+            continue
+        if table.field(field.name).type != field.type:
+            with contextlib.suppress(InvalidArgument):
+                kind = pyarrow.schema([(field.name, field.type)])
+                made = pyarrow.table(_drumlin.Batches.of(_drumlin.Schema(kind), [list(values)]))
+                table = table.set_column(table.schema.get_field_index(field.name), kind[0], made[0])
+    return table
 
 
 def _inferred(values: Any) -> str | None:
@@ -309,7 +348,7 @@ def to_schema(schema: Any, name: str = "schema") -> Any:
         return schema
     raise TypeError(
         f"{name}: expected a schema (a pyarrow Schema, anything else with __arrow_c_schema__, or a dict of names and "
-        f"types), got {a_type(schema)}"
+        f"types), got {a_type(schema)}{instead('schema', type_name(schema))}"
     )
 
 
@@ -317,7 +356,8 @@ def _parsed(columns: list[tuple[str, str]], name: str) -> _drumlin.Schema:
     try:
         return _drumlin.Schema.parse(columns)
     except InvalidArgument as error:
-        raise InvalidArgument(f"{name}: {error}") from None
+        named = (instead("types", word) for _, kind in columns for word in (kind.lower(), kind.lower().split(" ")[-1]))
+        raise InvalidArgument(f"{name}: {error}{next(filter(None, named), '')}") from None
 
 
 #: Types of Python as Arrow's.

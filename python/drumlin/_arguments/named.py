@@ -3,11 +3,12 @@
 import functools
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from drumlin._habits import argument
-from drumlin._values.evidence import a_type
+from drumlin._errors import Error, InvalidArgument
+from drumlin._habits import argument, instead, lead_on
+from drumlin._values.evidence import a_type, shown
 
 _Class = TypeVar("_Class", bound=type)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -25,6 +26,7 @@ _FLAGS = (
     "keep_all",
     "missing_ok",
     "native",
+    "nulls_equal",
     "open_browser",
     "replace",
     "return_exceptions",
@@ -41,8 +43,8 @@ def flag(value: Any, name: str) -> bool:
 
 
 def function(value: Any, name: str) -> Any:
-    """A callable."""
-    if not callable(value):
+    """A callable; a class is none that is meant."""
+    if not callable(value) or isinstance(value, type):
         raise TypeError(f"{name} must be a function, not {a_type(value)}")
     return value
 
@@ -87,14 +89,28 @@ def bound_wrongly(error: TypeError, method: Callable[..., Any]) -> TypeError | N
     import inspect
 
     parameters = inspect.signature(method).parameters
-    known = tuple(parameters)[1:]
+    known = tuple(name for name in parameters if name != "self")
     if (wrong := argument(error, known)) is not None:
         return wrong
     if not re.search(r"argument.* (was|were) given|missing \d+ required", str(error)):
         return None
-    shown = [f"{name}=..." if one.kind is one.KEYWORD_ONLY else name for name, one in parameters.items()]
+    shown = [f"{name}=..." if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY else name for name in known]
     what = str(error).partition("() ")[2] or str(error)
-    return TypeError(f"{method.__name__}({', '.join(shown[1:])}) {what}")
+    return TypeError(f"{method.__name__}({', '.join(shown)}) {what}{instead('calls', method.__name__)}")
+
+
+def not_text(error: UnicodeEncodeError, method: Callable[..., Any], given: Iterable[Any]) -> InvalidArgument | None:
+    """The error for text of the call of ``method`` that cannot be encoded; None if the error is of other code."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not last.tb_frame.f_globals.get("__name__", "").startswith("drumlin"):
+        return None
+    import inspect
+
+    known = inspect.signature(method).parameters
+    which = next((f"{name}: " for name, value in zip(known, given, strict=False) if value is error.object), "")
+    return InvalidArgument(f"{which}{shown(error.object)} has half a surrogate pair, which is not valid text")
 
 
 def explained(method: _Method) -> _Method:
@@ -107,12 +123,17 @@ def explained(method: _Method) -> _Method:
             if (wrong := bound_wrongly(error, method)) is None:
                 raise
             raise wrong from None
+        except UnicodeEncodeError as error:
+            raise not_text(error, method, arguments) or error from None
+        except Error as error:
+            lead_on(error, method.__qualname__, (*arguments, *named.values()))
+            raise
 
     return cast(_Method, functools.wraps(method)(call))
 
 
 def _named(method: Callable[..., Any]) -> Callable[..., Any]:
-    checks, tell, explain = _CHECKS, told, bound_wrongly
+    checks, tell, explain, lead, errors, no_text = _CHECKS, told, bound_wrongly, lead_on, Error, not_text
 
     def call(self: Any, /, *arguments: Any, **named: Any) -> Any:
         for name in named:
@@ -124,6 +145,11 @@ def _named(method: Callable[..., Any]) -> Callable[..., Any]:
             if (error_told := tell(error) or explain(error, method)) is None:
                 raise
             raise error_told from None
+        except UnicodeEncodeError as error:
+            raise no_text(error, method, (self, *arguments)) or error from None
+        except errors as error:
+            lead(error, method.__qualname__, (*arguments, *named.values()))
+            raise
 
     # With the globals of its own module, by which doctest determines the module of a function.
     made = types.FunctionType(call.__code__, method.__globals__, method.__name__, None, call.__closure__)

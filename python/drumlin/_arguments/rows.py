@@ -4,7 +4,7 @@ the table's columns."""
 import datetime as dt
 import decimal
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from drumlin._arguments.fit import Fit
@@ -33,6 +33,37 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
     if _is_dataclass(data) or (isinstance(data, tuple) and hasattr(data, "_asdict")):
         return _from_dicts([data])
     return to_stream(data, fit or Fit(), "rows")
+
+
+def in_parts(data: Any, key: Callable[[], list[str]]) -> list[dict[str, list[Any]]]:
+    """A list of rows that do not all have the same columns, as parts that do, to be written one after the other; other
+    data has no parts. ``key`` gives the columns of the table's key: rows of one key stay in their order."""
+    if not isinstance(data, list):
+        return []
+    rows = [row if isinstance(row, Mapping) else _as_dict(row) for row in data]
+    if len({frozenset(row) for row in rows}) < 2:
+        return []
+    names = key()
+    parts: list[list[Mapping[str, Any]]] = []
+    # The part of each set of columns, for keys that are in none yet.
+    open_parts: dict[frozenset[str], list[Mapping[str, Any]]] = {}
+    seen: set[Any] = set()
+    for row in rows:
+        own = tuple(map(row.get, names))
+        try:
+            again = own in seen
+        except TypeError:
+            # No value of a key: the core says so.
+            return [_from_dicts([row]) for row in rows]
+        if again:
+            open_parts, seen = {}, set()
+        seen.add(own)
+        columns = frozenset(row)
+        if columns not in open_parts:
+            open_parts[columns] = []
+            parts.append(open_parts[columns])
+        open_parts[columns].append(row)
+    return [_from_dicts(part) for part in parts]
 
 
 def typed(values: list[Any], name: str) -> Any:
@@ -103,7 +134,14 @@ def _from_dict(data: Mapping[Any, Any]) -> Any:
         raise InvalidArgument("the dict is empty; expected columns, or the values of a row, by name")
     if not all(map(_is_column, data.values())):
         return {_name(name): [value] for name, value in data.items()}
-    return {_name(name): _to_column(values, name) for name, values in data.items()}
+    columns = {_name(name): _to_column(values, name) for name, values in data.items()}
+    first, *others = columns
+    if wrong := next((name for name in others if len(columns[name]) != len(columns[first])), None):
+        raise InvalidArgument(
+            "the columns differ in length; expected the same number of values, but "
+            f"{first!r} has {len(columns[first])} and {wrong!r} has {len(columns[wrong])}"
+        )
+    return columns
 
 
 def _name(name: Any) -> str:

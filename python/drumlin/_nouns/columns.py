@@ -8,7 +8,7 @@ from drumlin._arguments.applied import ColumnFunction, applied
 from drumlin._arguments.checks import AsOf, Progress, as_of_argument, names, new_columns, note, renamed
 from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
 from drumlin._arguments.expr import Expr
-from drumlin._arguments.fit import Fit
+from drumlin._arguments.fit import Fit, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.named import names_arguments
 from drumlin._errors import InvalidArgument
@@ -64,11 +64,13 @@ class Columns(Generic[_V]):
                 raise InvalidArgument(
                     "give on, for the columns of a frame, or using, for those of a function, not both"
                 )
-            equal, rows = names([on] if isinstance(on, str) else on, "on"), to_stream(columns, Fit(), "columns")
+            fit = Fit(onto=lambda: schema_of(self._core))
+            equal, rows = names(on, "on"), to_stream(columns, fit, "columns")
             return cast(_V, self._core.join_columns(rows, equal, noted, progress))
         if using is not None:
             wanted = None if read is None else names(read, "read")
-            made = self._core.map_columns(to_schema(columns, "columns"), applied(using), wanted, noted, progress)
+            schema = to_schema(columns, "columns")
+            made = self._core.map_columns(schema, applied(using, schema), wanted, noted, progress)
             return cast(_V, made)
         if read is not None:
             raise InvalidArgument("read says which columns the function of using gets; give using too")

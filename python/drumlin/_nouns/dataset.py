@@ -55,6 +55,9 @@ class Dataset(Rows, Scanned, Groupable, Addressed, Habits):
 
     _again: Again
 
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("a data set is made with store.scan(pattern)")
+
     def _set(
         self,
         core: _drumlin.Dataset,

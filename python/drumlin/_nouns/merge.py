@@ -5,8 +5,10 @@ from typing import Any, Self, TypeAlias
 
 from drumlin._arguments.checks import assignments, filter_text
 from drumlin._arguments.expr import Expr
+from drumlin._arguments.named import names_arguments
 from drumlin._drumlin import MergeReport
 from drumlin._errors import InvalidArgument
+from drumlin._habits import Habits
 from drumlin._values.evidence import a_type
 
 __all__ = ["Merge"]
@@ -17,7 +19,8 @@ Values: TypeAlias = Mapping[str, Any] | bool | None
 _Clause: TypeAlias = tuple[str | None, str, list[tuple[str, str]]]
 
 
-class Merge:
+@names_arguments()
+class Merge(Habits):
     """A merge before it is executed; made by :meth:`Table.merge <drumlin.Table.merge>`. For each row, the first clause
     of its kind whose condition holds applies; if none does, nothing happens to the row. Conditions and values are
     expressions over ``source.x``, a column of the frame, and ``target.y``, a column of the table.
@@ -47,6 +50,10 @@ class Merge:
         self._not_matched: list[_Clause] = []
         self._by_source: list[_Clause] = []
         self._done = False
+
+    def __repr__(self) -> str:
+        clauses = len(self._matched) + len(self._not_matched) + len(self._by_source)
+        return f"Merge({clauses} clauses, {'executed' if self._done else 'execute() runs it'})"
 
     def when_matched(self, *, update: Values = None, delete: bool = False, condition: str | Expr | None = None) -> Self:
         """For rows of the table that match a row of the frame: sets columns to the values in ``update``

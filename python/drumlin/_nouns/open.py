@@ -12,11 +12,12 @@ from drumlin._arguments.checks import (
     bucket_options,
     count,
     micros,
+    one_of,
     optional_micros,
     optional_text,
     storage_settings,
 )
-from drumlin._arguments.named import flag, function
+from drumlin._arguments.named import explained, flag, function
 from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.store import Store
@@ -29,6 +30,7 @@ _MODES = ("create", "write", "read")
 _SYNCS = ("commit", "interval")
 
 
+@explained
 def open(
     uri: str | os.PathLike[str],
     *,
@@ -106,8 +108,7 @@ def open(
     ...     store.write("prices/us/AAPL", {"day": [1, 2], "close": [187.5, 190.0]}).version
     0
     """
-    if mode not in _MODES:
-        raise InvalidArgument(f"mode {mode!r} is not known; expected one of {', '.join(map(repr, _MODES))}")
+    one_of(mode, "mode", _MODES)
     settings = {
         "memory_bytes": memory_bytes,
         "cache_bytes": cache_bytes,
@@ -137,6 +138,7 @@ def open(
     return Store(core)
 
 
+@explained
 def salvage(
     store: str | os.PathLike[str],
     new: str | os.PathLike[str],
@@ -173,8 +175,7 @@ def _place(place: str | os.PathLike[str], name: str) -> str:
 
 def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:
     """The time between syncs; None if each commit is synced."""
-    if sync not in _SYNCS:
-        raise InvalidArgument(f"sync {sync!r} is not known; expected one of {', '.join(map(repr, _SYNCS))}")
+    one_of(sync, "sync", _SYNCS)
     span = micros(interval, "sync_interval")
     if span == 0:
         raise InvalidArgument("sync_interval is 0; to sync each commit, give sync='commit'")

@@ -14,6 +14,7 @@ from drumlin._arguments.checks import (
     names,
     note,
     numbered_paths,
+    one_of,
     optional_micros,
     optional_text,
     path_argument,
@@ -90,8 +91,16 @@ class Store(Tables[Version]):
     __slots__ = ("_core",)
 
     def __init__(self, core: _drumlin.Store) -> None:
+        if not isinstance(core, _drumlin.Store):
+            raise TypeError("a store is opened with drumlin.open(address)")
         super().__init__(core.tables(), core)
         self._core = core
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Store) and other._core is self._core
+
+    def __hash__(self) -> int:
+        return hash(self._core)
 
     @property
     def uri(self) -> str:
@@ -280,8 +289,7 @@ class Store(Tables[Version]):
         """
         if not isinstance(other, Store):
             raise TypeError(f"other must be a Store, not {a_type(other)}")
-        if versions not in ("all", "newest"):
-            raise InvalidArgument(f"versions={versions!r}; expected 'all' or 'newest'")
+        one_of(versions, "versions", ("all", "newest"))
         newest = versions == "newest"
         said = None if message is None else text(message, "message")
         return self._core.copy_to(other._core, pattern, newest, flag(replace, "replace"), said, progress)
@@ -521,7 +529,8 @@ class Store(Tables[Version]):
         {'t': 0}
         """
         settings, place = jobs.job_settings(mode), jobs.part_argument(part)
-        core = _drumlin.stage_alone(self._core, path_argument(path), to_stream(data), settings, place, progress)
+        fit = None if mode == "overwrite" else self.table(path)._fit_to_add(False)
+        core = _drumlin.stage_alone(self._core, path, to_stream(data, fit), settings, place, progress)
         return jobs.token_of(core)
 
     def commit(

@@ -20,13 +20,14 @@ from drumlin._arguments.checks import (
     note,
     optional_text,
     selection,
+    some_columns,
     sort_columns,
 )
 from drumlin._arguments.fit import Fit, order_of, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.parameters import Parameters
-from drumlin._arguments.rows import KeysLike, RowsLike, to_keys, to_rows
+from drumlin._arguments.rows import KeysLike, RowsLike, in_parts, to_keys, to_rows
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._engines.predicates import predicate
 from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
@@ -39,7 +40,7 @@ from drumlin._processes.places import Addressed
 from drumlin._results.diff import Diff
 from drumlin._results.lookup import Lookup
 from drumlin._results.result import Groupable, Result
-from drumlin._values.evidence import a_type
+from drumlin._values.evidence import a_type, shown
 
 __all__ = ["Table"]
 
@@ -87,6 +88,12 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
     def path(self) -> str:
         """The path of the table."""
         return self._core.path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and (self.path, self._place) == (other.path, other._place)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self._place))
 
     def __repr__(self) -> str:
         return f"Table({self.path!r} in {self._place!r})"
@@ -221,14 +228,16 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         source: FrameLike,
         on: Iterable[str] | str | None = None,
         *,
+        nulls_equal: bool = False,
         metadata: Any = None,
         coerce: bool = False,
         progress: Progress | None = None,
     ) -> Merge:
         """Merges the rows of ``source`` into the table. A row matches a row of the table with equal values in the
-        columns ``on`` (default: the key); nulls match nothing. Call methods of the returned :class:`drumlin.Merge` to
-        say what happens to each kind of row. Two rows of ``source`` with equal values in ``on`` are refused. ``source``
-        is held in memory. In a table without an order, updated rows may move after the others.
+        columns ``on`` (default: the key); nulls match nothing, or nulls if ``nulls_equal``. Call methods of the
+        returned :class:`drumlin.Merge` to say what happens to each kind of row. Two rows of ``source`` with equal
+        values in ``on`` are refused. ``source`` is held in memory. In a table without an order, updated rows may move
+        after the others.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -239,8 +248,11 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         >>> store.read("numbers").to_arrow()["n"].to_pylist()
         [10, 21, 30]
         """
-        stream, columns = to_stream(source, Fit(coerce), "source"), [] if on is None else names(on, "on")
-        last = note(metadata), progress
+        stream = to_stream(source, self._fit_to_add(coerce), "source")
+        columns = [] if on is None else names(on, "on")
+        if isinstance(on, str) and "=" in on:
+            raise InvalidArgument(f"on={shown(on)}: expected columns that are equal in both, such as on=['id']")
+        last = nulls_equal, note(metadata), progress
         return Merge(lambda one, two, three: self._core.merge(stream, columns, one, two, three, *last))
 
     def delete(
@@ -261,7 +273,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         2
         """
         if where is None:
-            raise InvalidArgument("where is None; to delete all rows, write an empty frame")
+            raise InvalidArgument("where is None; to delete all rows, give where='true'")
         if isinstance(where, (int, bytes, list, tuple, dict)):
             raise TypeError(
                 f"where says which rows to delete, such as 'n > 1', not {a_type(where)}; rows by key are deleted with "
@@ -279,12 +291,13 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         progress: Progress | None = None,
     ) -> RowsReport:
         """Writes rows to a table with a key; a row replaces the existing row with the same key. If a call contains
-        equal keys, the last one wins.
+        equal keys, the last one wins. A row that is there keeps what it has in columns that ``rows`` lack; in a new row
+        these have their default, or are null.
 
-        ``rows`` are a frame, a list of dicts, or a dict of one row; untyped values take the type of their column. A
-        call with few rows is one write to the log and makes no version: its rows belong to the version that the next
-        checkpoint, snapshot or large write makes. A call with many rows, ``metadata`` or new columns makes a version.
-        For ``schema``, see :meth:`Store.append <drumlin.Store.append>`.
+        ``rows`` are a frame, a list of dicts, or a dict of one row; untyped values take the type of their column. The
+        dicts of a list may have different columns. A call with few rows is one write to the log and makes no version:
+        its rows belong to the version that the next checkpoint, snapshot or large write makes. A call with many rows,
+        ``metadata`` or new columns makes a version. For ``schema``, see :meth:`Store.append <drumlin.Store.append>`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -296,8 +309,10 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         >>> store.read("people").to_arrow()["name"].to_pylist()
         ['Ada', 'Grace H.']
         """
-        new = evolves(schema)
-        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
+        new, text = evolves(schema), note(metadata)
+        if parts := in_parts(rows, self._key):
+            return self._core.upsert_parts(parts, text, new, progress)
+        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
 
     def insert(
         self,
@@ -309,7 +324,8 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         progress: Progress | None = None,
     ) -> RowsReport:
         """Writes rows with new keys to a table with a key. If a key exists, or two rows have the same key, raises
-        :class:`drumlin.AlreadyExists`, which names keys, and writes nothing. See :meth:`upsert`.
+        :class:`drumlin.AlreadyExists`, which names keys, and writes nothing. Columns that ``rows`` lack have their
+        default, or are null. See :meth:`upsert`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -319,10 +335,15 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         ...     store.table("names").insert({"id": [2, 1]})
         ... except drumlin.AlreadyExists as error:
         ...     print(error)
-        'names' already has rows with the key 1; nothing was written
+        'names' already has rows with the key 1; nothing was written; here: table.upsert(rows), which replaces such rows
         """
-        new = evolves(schema)
-        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), note(metadata), new, progress)
+        new, text = evolves(schema), note(metadata)
+        if parts := in_parts(rows, self._key):
+            return self._core.insert_parts(parts, text, new, progress)
+        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
+
+    def _key(self) -> list[str]:
+        return self._core.order()[1]
 
     def delete_keys(
         self,
@@ -363,7 +384,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         True
         """
         try:
-            return self._core.get(key, as_of_argument(as_of), column_names(columns))
+            return self._core.get(key, as_of_argument(as_of), some_columns(columns))
         except TypeError as error:
             raise told(error) or error from None
 
@@ -384,7 +405,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
         (['Grace', None], [True, False])
         """
-        return Lookup(self._core.get_many(to_keys(keys), as_of_argument(as_of), column_names(columns)), self.path)
+        return Lookup(self._core.get_many(to_keys(keys), as_of_argument(as_of), some_columns(columns)), self.path)
 
     def read(
         self,

@@ -17,6 +17,7 @@ from drumlin._arguments.checks import (
     evolves,
     names,
     note,
+    one_path,
     optional_text,
     path_argument,
     paths_to_drop,
@@ -225,6 +226,7 @@ class Tables(Paths, Addressed, Habits, Generic[_V]):
         >>> store.read("numbers", where="n between ? and ?", params=[2, 3]).to_dicts()
         [{'n': 2}, {'n': 3}]
         """
+        one_path(path, "store.read_many(paths), or a pattern such as store.read('prices/*') for one result")
         if isinstance(path, P) or (isinstance(path, str) and ("*" in path or "?" in path)):
             if tail is not None or rows is not None or native:
                 raise InvalidArgument("tail, rows and native are for one table; a pattern reads many")
@@ -264,6 +266,7 @@ class Tables(Paths, Addressed, Habits, Generic[_V]):
         >>> ds.where("symbol = 'MSFT' and close > 3").to_arrow().to_pylist()
         [{'close': 3.5, 'symbol': 'MSFT'}]
         """
+        one_path(pattern, "store.read_many(paths), or a pattern such as store.scan('prices/*')", "pattern")
         made_of = [] if path_columns is None else names(path_columns, "path_columns")
         core = self._tables.scan(pattern, as_of_argument(as_of), made_of)
         asked = column_names(columns)

@@ -39,6 +39,8 @@ class Transaction(Tables[None]):
     __slots__ = ("_core",)
 
     def __init__(self, core: _drumlin.Transaction) -> None:
+        if not isinstance(core, _drumlin.Transaction):
+            raise TypeError("a transaction begins with store.transaction()")
         super().__init__(core.tables())
         self._core = core
 

@@ -5,17 +5,17 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar, final
+from typing import Any, BinaryIO, Literal, NoReturn, TypeAlias, TypeVar, final
 
 from drumlin import _drumlin
-from drumlin._arguments.checks import Progress, listed, names
+from drumlin._arguments.checks import Progress, listed, names, one_path
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.named import function as check_function
 from drumlin._drumlin import Change, Changes, Event, ImportReport, ListEntry, Node, ProjectionView, TriggerFailure
 from drumlin._errors import InvalidArgument
 from drumlin._habits import Habits
 from drumlin._processes.exit import watched
-from drumlin._values.evidence import a_type
+from drumlin._values.evidence import a_type, shown
 from drumlin.tree import Condition, PatternLike
 
 __all__ = ["Tree"]
@@ -49,6 +49,8 @@ class Tree(Habits):
     __slots__ = ("_core",)
 
     def __init__(self, core: _drumlin.Tree) -> None:
+        if not isinstance(core, _drumlin.Tree):
+            raise TypeError("the tree of a store is store.tree; patterns and conditions are in drumlin.tree")
         self._core = core
 
     @explained
@@ -160,14 +162,17 @@ class Tree(Habits):
         """
         return self._core.delete_many(pattern)
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError("nodes are listed with for entry in tree.list(pattern): ...")
+
     def __getitem__(self, path: str) -> Any:
-        raise TypeError(f"the payload of a node is tree.get({path!r}), the node itself tree.node({path!r})")
+        raise TypeError(f"the payload of a node is tree.get({shown(path)}), the node itself tree.node({shown(path)})")
 
     def __setitem__(self, path: str, value: Any) -> None:
-        raise TypeError(f"a payload is set with tree.put({path!r}, value)")
+        raise TypeError(f"a payload is set with tree.put({shown(path)}, value)")
 
     def __delitem__(self, path: str) -> None:
-        raise TypeError(f"a node is deleted with tree.delete({path!r})")
+        raise TypeError(f"a node is deleted with tree.delete({shown(path)})")
 
     def __contains__(self, path: object) -> bool:
         return isinstance(path, str) and self.exists(path)
@@ -209,6 +214,7 @@ class Tree(Habits):
         >>> store.tree.get_many("a/**")
         {'a/x': 1, 'a/y': 2}
         """
+        one_path(pattern, "{path: tree.get(path) for path in paths}", "pattern")
         return self._core.get_many(pattern)
 
     def nodes(self, pattern: PatternLike) -> dict[str, Node]:

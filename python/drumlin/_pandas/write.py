@@ -33,9 +33,11 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     Raises :class:`drumlin.InvalidArgument` for what would not come back unchanged; if ``fit`` allows it, that is stored
     as pyarrow converts it instead, if it can. In a table with sort columns, a RangeIndex that does not count from 0
     also becomes a column, and so does one that is added to a table that has a column for it. In a table with a key, it
-    is dropped.
+    is dropped. Rows that are added to a table leave out an index of whole numbers without a name that the table lacks.
     """
     schema = None if fit.onto is None else fit.onto()
+    if schema is not None and not isinstance(frame.index, pd.RangeIndex):
+        frame = _without_unnamed(frame, schema)
     ranged = frame.index if isinstance(frame.index, pd.RangeIndex) else None
     order = None if ranged is None else _order(ranged, fit)
     if ranged is not None and order == "key":
@@ -95,6 +97,26 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
     kept = made["index"] if ranged is None else []
     _check_meaning(schema, {**described, **{level["field"]: level["column"] for level in kept}}, schema_to_write)
     return pa.table([array for _, array, _, _ in parts], schema=schema_to_write)
+
+
+def _without_unnamed(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """``frame`` for a table with this schema: numbered from 0 if its index has no name, is of whole numbers, and the
+    table has no column for it. Whether a selection of rows still has a RangeIndex depends on the rows."""
+    taken = list(map(field_name, frame.columns))
+    lacking = [
+        at
+        for at, name in enumerate(frame.index.names)
+        if name is None and _level_name(None, at, taken) not in schema.names
+    ]
+    if not lacking:
+        return frame
+    if frame.index.inferred_type in ("integer", "empty"):
+        return frame.set_axis(pd.RangeIndex(len(frame)))
+    named = "'name'" if frame.index.nlevels == 1 else "['name', ...]"
+    raise SchemaMismatch(
+        f"the index of the DataFrame has no name, and the table has no {_level_name(None, lacking[0], taken)!r}; leave "
+        f"it out with df.reset_index(drop=True), or give it the name of a column with df.rename_axis({named})"
+    )
 
 
 def _order(index: pd.RangeIndex, fit: Fit) -> Order:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import Progress, count, names, optional_micros, path_argument
+from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_stream
 from drumlin._errors import Error, InvalidArgument
 from drumlin._processes.splits import Beats, life_micros, of_place
@@ -108,7 +109,9 @@ class Ticket:
             stage = _drumlin.Stage.of(self._store)
         else:
             stage = of_place(_drumlin.Stage, self._core.uri, {**self._options, **(storage_options or {})})
-        core = stage.write(self._core, path_argument(path), to_stream(data), part_argument(part), progress)
+        path = path_argument(path)
+        stream = to_stream(data, Fit(onto=lambda: self._core.schema(path)))
+        core = stage.write(self._core, path, stream, part_argument(part), progress)
         return token_of(core)
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from drumlin import _drumlin
 from drumlin._optional import have, need
+from drumlin._results.rows import NoArray
 from drumlin._values.polars import polars_frame
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Diff"]
 
 
-class Diff:
+class Diff(NoArray):
     """The rows in which two versions of a table differ; made by :meth:`Table.diff <drumlin.Table.diff>`. They are
     compared each time that rows are requested. Any library that takes Arrow streams can read it.
 

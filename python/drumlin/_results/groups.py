@@ -4,10 +4,10 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from drumlin._arguments.checks import since_epoch, text
+from drumlin._arguments.checks import one_of, since_epoch, text
 from drumlin._arguments.expr import Expr
 from drumlin._errors import InvalidArgument
-from drumlin._values.evidence import a_type
+from drumlin._values.evidence import a_type, shown
 
 __all__ = ["Buckets", "asked", "buckets", "key_names"]
 
@@ -57,15 +57,15 @@ def asked(by_column: Any, aggregates: Mapping[str, Any]) -> list[Asked]:
 
 
 def _asked(name: str, how: Any) -> Asked:
-    if how == "count" and isinstance(how, str):
+    if isinstance(how, str) and how == "count":
         return (name, "count", None, None, None)
     if isinstance(how, str) or not isinstance(how, (tuple, list)) or not 2 <= len(how) <= 3:
         raise TypeError(
-            f"{name} must be 'count', or a pair of a column and a function such as ('price', 'mean'), not {how!r}"
+            f"{name} must be 'count', or a pair of a column and a function such as ('price', 'mean'), not {shown(how)}"
         )
     column, function, *more = how
     if not isinstance(function, str) or function not in _FUNCTIONS:
-        raise InvalidArgument(f"{name}: {function!r} is not a function; expected one of {', '.join(_FUNCTIONS)}")
+        raise InvalidArgument(f"{name}: {shown(function)} is not a function; expected one of {', '.join(_FUNCTIONS)}")
     needs = _FUNCTIONS[function]
     if (needs is not None) != bool(more):
         raise InvalidArgument(f"{name}: {function} needs {'only a column' if needs is None else needs}")
@@ -82,8 +82,7 @@ def _asked(name: str, how: Any) -> Asked:
 def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", label: Any = "left") -> Buckets:
     """Buckets of time, in the core's form."""
     for value, name in ((closed, "closed"), (label, "label")):
-        if value not in ("left", "right"):
-            raise InvalidArgument(f"{name}={value!r}; expected 'left' or 'right'")
+        one_of(value, name, ("left", "right"))
     since = None
     if origin is not None:
         # NaT of pandas is a datetime that is not equal to itself.
@@ -97,6 +96,8 @@ def buckets(column: Any, length: Any, origin: Any = None, closed: Any = "left", 
 def key_names(keys: Iterable[Any]) -> list[str]:
     """The names of the columns to group by."""
     names = list(keys)
+    if len(names) == 1 and isinstance(names[0], (list, tuple)):
+        names = list(names[0])
     for key in names:
         if not isinstance(key, str):
             raise TypeError(f"a key must be the name of a column, not {a_type(key)}")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
 
 from drumlin import _drumlin
+from drumlin._habits import Habits
 from drumlin._results.result import Result
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ __all__ = ["Lookup"]
 
 
 @final
-class Lookup:
+class Lookup(Habits):
     """The rows for a list of keys, in the order of the keys, including repeated ones. It is a sequence of dicts, with
     None where there is no such row; :attr:`rows` has them as frames and Arrow data. Made by :meth:`Table.get_many
     <drumlin.Table.get_many>`.

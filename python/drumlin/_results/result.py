@@ -96,11 +96,13 @@ class Groupable:
         """The rows for which ``where`` is true, for the operation ``what``."""
         raise NotImplementedError
 
-    def group_by(self, *keys: str, every: tuple[str, str] | None = None, where: FilterLike | None = None) -> Groups:
-        """Groups the rows for which ``where`` is true (default: all) by equal values in the columns ``keys``. Nulls are
-        equal to each other, NaN to NaN, and -0.0 to 0.0. With ``every``, a pair of a time column and a length such as
-        ``"5m"`` (see :meth:`resample`), each bucket of time is a separate group, and its start is a column with the
-        name of the time column. See :meth:`Groups.agg <drumlin.Groups.agg>`.
+    def group_by(
+        self, *keys: str | list[str], every: tuple[str, str] | None = None, where: FilterLike | None = None
+    ) -> Groups:
+        """Groups the rows for which ``where`` is true (default: all) by equal values in the columns ``keys``, names or
+        one list of names. Nulls are equal to each other, NaN to NaN, and -0.0 to 0.0. With ``every``, a pair of a time
+        column and a length such as ``"5m"`` (see :meth:`resample`), each bucket of time is a separate group, and its
+        start is a column with the name of the time column. See :meth:`Groups.agg <drumlin.Groups.agg>`.
 
         >>> import drumlin
         >>> store = drumlin.open("memory://")
@@ -367,6 +369,12 @@ class Result(Rows, Groupable, Habits):
         if not have("pyarrow"):
             return iter(stream)
         return map(need("pyarrow", "", "").record_batch, stream)
+
+    def __getitem__(self, what: Any) -> Any:
+        raise TypeError(
+            "a result is no frame: columns are result.select(['a']), the first rows result.head(10), others "
+            "store.read(path, rows=slice(10, 20)), a Series result.to_pandas()['a']"
+        )
 
     def __repr__(self) -> str:
         schema = self._reading.schema

@@ -1,22 +1,39 @@
 """Rows in forms that every result has in common."""
 
 import contextlib
+import io
 import os
+import stat
 import uuid
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from drumlin import _drumlin
-from drumlin._errors import InvalidArgument
+from drumlin._errors import InvalidArgument, NotFound, Unavailable
 from drumlin._optional import have, need
+from drumlin._values.evidence import a_type, shown
 
 if TYPE_CHECKING:
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["Rows"]
 
+#: How a CSV file is compressed, by the end of its name.
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
-class Rows:
+
+class NoArray:
+    """Rows, which NumPy and pandas would take for an array of one value, or of their batches."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise TypeError(
+            "rows are not an array: call .to_pandas() for a DataFrame, and .to_pandas().to_numpy() for an array"
+        )
+
+
+class Rows(NoArray):
     """What can be read as a table of rows."""
 
     __slots__ = ()
@@ -64,8 +81,9 @@ class Rows:
         raise NotImplementedError
 
     def to_csv(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Writes all rows to a CSV file with a line of names, batch by batch. A file at that path is replaced once all
-        rows are written. Raises :class:`drumlin.InvalidArgument` for columns that CSV has no form for, such as lists.
+        """Writes all rows to a CSV file with a line of names, batch by batch: compressed if its name ends in ``.gz`` or
+        ``.zst``, with tabs if it ends in ``.tsv``. A file at that path is replaced once all rows are written. Raises
+        :class:`drumlin.InvalidArgument` for columns that CSV has no form for, such as lists.
 
         >>> import drumlin, io
         >>> store = drumlin.open("memory://")
@@ -76,7 +94,11 @@ class Rows:
         '"n","s"\\n1,"a"\\n2,"b"\\n'
         """
         csv = need("pyarrow.csv", "to_csv()", "pyarrow")
-        types = need("pyarrow", "to_csv()", "pyarrow").types
+        pyarrow = need("pyarrow", "to_csv()", "pyarrow")
+        types = pyarrow.types
+        name = str(file).lower() if isinstance(file, (str, os.PathLike)) else ""
+        options = csv.WriteOptions(delimiter="\t" if name.endswith(".tsv") else ",")
+        packed = next((codec for end, codec in _COMPRESSED.items() if name.endswith(end)), None)
 
         def write(batches: Any, to: Any) -> None:
             for field in batches.schema:
@@ -86,7 +108,10 @@ class Rows:
                         f"column {field.name!r} of type {field.type} has no form in CSV; leave it out, or write "
                         "to_parquet(...)"
                     )
-            with csv.CSVWriter(to, batches.schema) as writer:
+            with contextlib.ExitStack() as open_files:
+                if packed is not None:
+                    to = open_files.enter_context(pyarrow.CompressedOutputStream(to, packed))
+                writer = open_files.enter_context(csv.CSVWriter(to, batches.schema, write_options=options))
                 for batch in batches:
                     writer.write_batch(batch)
 
@@ -124,16 +149,35 @@ class Rows:
         """Writes the batches to a file: at a path, beside it first, so that what is there stays if this fails."""
         batches = self._reader("writing a file")
         if not isinstance(file, (str, os.PathLike)):
+            if isinstance(file, io.TextIOBase) or not hasattr(file, "write"):
+                raise TypeError(f"file must be a path or a file that is open for bytes, not {a_type(file)}")
             return write(batches, file)
         path = os.path.expanduser(os.fspath(file))
-        folder, name = os.path.split(path)
-        beside = os.path.join(folder, f".{name}.{uuid.uuid4().hex}")
+        if not isinstance(path, str):
+            raise TypeError(f"file must be a str or a path, not {a_type(path)}")
+        folder = os.path.dirname(path)
+        beside = os.path.join(folder, f".{uuid.uuid4().hex}")
+        if not _may_be_file(path):
+            raise InvalidArgument(f"file: {shown(path, 200)} is not the path of a file")
+        if not os.path.isdir(folder or "."):
+            raise NotFound(f"file: there is no folder {shown(folder)}")
         try:
             with open(beside, "xb") as to:
                 write(batches, to)
             os.replace(beside, path)
-        except BaseException:
+        except OSError as error:
+            raise Unavailable(f"file: {shown(path, 200)} cannot be written: {error.strerror or error}") from None
+        finally:
             with contextlib.suppress(OSError):
                 os.unlink(beside)
-            raise
         return None
+
+
+def _may_be_file(path: str) -> bool:
+    """Whether a file can be at this path."""
+    try:
+        return bool(os.path.basename(path)) and not stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        return True
+    except ValueError:
+        return False

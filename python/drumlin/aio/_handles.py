@@ -37,6 +37,8 @@ class Handle:
     giving: ClassVar[dict[str, Giver]]
 
     def __init__(self, make: Callable[[], Awaitable[Any]]) -> None:
+        if not callable(make):
+            raise TypeError("a store is opened with drumlin.aio.open(address), which has all the others")
         self._make, self._object = make, None
         self._lock = asyncio.Lock()
 

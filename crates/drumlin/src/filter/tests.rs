@@ -286,10 +286,18 @@ fn messages_say_what_and_where() {
         Field::new("list", DataType::new_list(DataType::Int8, true), true),
     ]);
     for (text, expected) in [
-        ("", "cannot parse filter ``: Expected: an expression, found: EOF"),
+        ("", "cannot parse filter ``: it is empty; leave it out for all rows"),
         ("close >", "Expected: an expression, found: EOF"),
         ("close > 1 name", "expected the end of the filter, `and` or `or`, found `name` at Line: 1, Column: 11"),
-        ("close > 1; drop", "`;` is not part of the filter language at Line: 1, Column: 10"),
+        ("close > 1; drop", "a filter has none at its end at Line: 1, Column: 10"),
+        ("close > 1;", "`;` is not part of the filter language; a filter has none at its end"),
+        (
+            "close > 1 limit 5",
+            "found `limit` at Line: 1, Column: 11; how many rows are read is an argument of its own: limit=5",
+        ),
+        ("where close > 1", "leave out the word `where`"),
+        ("mod(qty, 2) = 0", "there is no such function in filters; calculations are + - * / and %"),
+        ("now() > ts", "there is no such function in filters; a time is given"),
         ("abx(close) > 1", "`abx`: there is no such function in filters; did you mean abs?"),
         ("close > and", "`and`: expected a column, a literal or `(` here"),
         ("close = 'a", "Unterminated string literal at Line: 1, Column: 9"),

@@ -30,11 +30,28 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// The message for a function that the language does not have.
 pub fn unknown(name: &str) -> String {
     let near = nearest(name, names()).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-    let is_aggregate = ["count", "sum", "avg", "mean", "min", "max", "first", "last"].contains(&name);
-    let aggregate = if is_aggregate { "; aggregates of rows are made with group_by(...).agg(...)" } else { "" };
+    let way = match name {
+        "count" | "sum" | "avg" | "mean" | "min" | "max" | "first" | "last" | "median" | "stddev" => {
+            "aggregates of rows are made with group_by(...).agg(...)"
+        }
+        "mod" | "pow" | "power" | "sqrt" | "exp" | "ln" | "log" | "isnan" | "is_nan" => {
+            "calculations are + - * / and %, and x = 'nan' finds NaN"
+        }
+        "left" | "substr" | "substring" | "regexp_matches" | "regexp_like" | "regexp" | "rlike" => {
+            "texts are compared by like 'A%', starts_with(s, 'A'), ends_with and contains"
+        }
+        "now" | "today" | "current_timestamp" | "getdate" => {
+            "a time is given: ts > timestamp '2026-01-31 16:00:00', or ?"
+        }
+        "if" | "iif" | "ifnull" | "nvl" | "greatest" | "least" => {
+            "conditions are joined by and, or, not; coalesce(x, 0) stands for nulls"
+        }
+        _ => "",
+    };
+    let near = if way.is_empty() { near } else { format!("; {way}") };
     let mut known: Vec<&str> = names().collect();
     known.sort_unstable();
-    format!("there is no such function in filters{near}{aggregate} (functions: {})", known.join(", "))
+    format!("there is no such function in filters{near} (functions: {})", known.join(", "))
 }
 
 /// The call of a function by its name.

@@ -39,6 +39,9 @@ fn parse_tokens(text: &str) -> Result<Expr> {
         .tokenize_with_location()
         .map_err(|error| Error::invalid(format!("{}{}", error.message, error.location)))?;
     check_tokens(&tokens)?;
+    if tokens.iter().all(|token| matches!(token.token, Token::Whitespace(_) | Token::EOF)) {
+        return Err(Error::invalid("it is empty; leave it out for all rows"));
+    }
     let mut parser =
         Parser::new(&FilterDialect).with_recursion_limit(PARSER_DEPTH_MAX).with_tokens_with_locations(tokens);
     let parsed = parser.parse_expr().map_err(|error| match error {
@@ -52,7 +55,15 @@ fn parse_tokens(text: &str) -> Result<Expr> {
         // Convert first, so that the tree is consumed by the loop below and not by a deeply recursive drop.
         let (found, start) = (clip(&behind.token.to_string()), behind.span.start);
         convert(parsed, 0)?;
-        return Err(Error::invalid(format!("expected the end of the filter, `and` or `or`, found `{found}`{start}")));
+        let way = match found.to_ascii_lowercase().as_str() {
+            "limit" => "; how many rows are read is an argument of its own: limit=5",
+            "order" => "; filters have no order; SQL has",
+            _ if text.trim_start().to_ascii_lowercase().starts_with("where ") => "; leave out the word `where`",
+            _ => "",
+        };
+        return Err(Error::invalid(format!(
+            "expected the end of the filter, `and` or `or`, found `{found}`{start}{way}"
+        )));
     }
     convert(parsed, 0)
 }
@@ -132,6 +143,10 @@ fn convert(mut sql: Sql, depth: usize) -> Result<Expr> {
         Sql::IsNotFalse(expr) => Expr::IsTruth { expr: part(expr)?, negated: true, truth: false },
         Sql::Between { expr, negated, low, high } => {
             Expr::Between { expr: part(expr)?, negated, low: part(low)?, high: part(high)? }
+        }
+        Sql::InList { expr, list, negated } if list.is_empty() => {
+            part(expr)?;
+            Expr::Literal(Literal::Bool(negated))
         }
         Sql::InList { expr, list, negated } => {
             let list = list

@@ -39,6 +39,10 @@ impl Dialect for FilterDialect {
         TypeId::of::<Self>()
     }
 
+    fn supports_in_empty_list(&self) -> bool {
+        true
+    }
+
     fn is_delimited_identifier_start(&self, c: char) -> bool {
         c == '"' || c == '`'
     }
@@ -260,7 +264,9 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
                     Token::Ampersand | Token::Overlap => "; and is written `and`",
                     Token::StringConcat => "; strings are joined by concat(a, b); or is written `or`",
                     Token::Pipe => "; or is written `or`",
-                    Token::ExclamationMark | Token::Tilde => "; not is written `not`",
+                    Token::ExclamationMark => "; not is written `not`",
+                    Token::Tilde => "; texts are compared by like 'A%', starts_with(s, 'A') and contains",
+                    Token::SemiColon => "; a filter has none at its end",
                     Token::Placeholder(_) => "; a parameter needs its value (params)",
                     _ => "",
                 };

@@ -142,7 +142,8 @@ impl Store {
             }
             return Ok(rows);
         }
-        if gathered.partial {
+        // A merge finds all rows in row groups, and leaves none of its own in memory.
+        if gathered.partial || bulk && what == ByKey::Upsert {
             return open.merge_partial(self, path, &PartialMerge::new(self, path, gathered, options)?);
         }
         let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };

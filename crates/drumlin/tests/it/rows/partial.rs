@@ -153,6 +153,13 @@ fn batches_with_different_columns_are_one_commit() {
     table.upsert_batches(&[b(1, 4), new, c(3, 6)], &evolve).unwrap();
     let after = ["1 1 b4 5 ", "2 2 b2 3 8", "3 3 b3 6 "];
     assert_eq!(all_of(&table), after);
+    // Whole rows as row groups over rows in memory, and then others with some of the columns.
+    table.upsert_batches(&[b(3, 1), c(3, 2)], &Default::default()).unwrap();
+    let whole =
+        [("id", vec![Some(3)]), ("a", vec![Some(4)]), ("b", vec![Some(4)]), ("c", vec![Some(4)]), ("d", vec![None])];
+    table.upsert_batches(&[some_columns(&whole), c(3, 6), b(3, 3)], &note()).unwrap();
+    table.upsert_batches(&[some_columns(&[("id", vec![Some(3)]), ("a", vec![Some(3)])]), c(3, 6)], &note()).unwrap();
+    assert_eq!(all_of(&table), after);
     // A batch that is refused takes back those before it, in a transaction too.
     let bad = some_columns(&[("id", vec![Some(1)]), ("a", vec![None])]);
     let seq = store.seq().unwrap();
