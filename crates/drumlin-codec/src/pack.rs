@@ -8,7 +8,7 @@
 //!
 //! Widths are known only at run time: inner loops run over lanes, so one function serves all widths.
 
-use crate::cpu::kernel;
+use crate::cpu::{kernel, wide_kernel};
 
 /// Numbers in a block.
 pub const BLOCK: usize = 1024;
@@ -100,7 +100,7 @@ macro_rules! block {
             }
         }
 
-        kernel! {
+        wide_kernel! {
             fn $test(values: &[$T; BLOCK], low: $T, span: $T, out: &mut [u8; BLOCK / 8]) {
                 let mut hits = [0_u8; BLOCK];
                 for (hit, value) in hits.iter_mut().zip(values) {

@@ -3,7 +3,7 @@
 //! After Afroozeh, Kuffó and Boncz, "ALP: Adaptive Lossless floating-Point Compression" (2023). A float is the integer times
 //! `10^down`, times `10^-up`, both rounded as floats are; a float for which that is not exact is an exception, and stored beside.
 
-use crate::cpu::kernel;
+use crate::cpu::wide_kernel;
 
 /// Powers of ten in 32 bits.
 pub const F10: [f32; 11] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10];
@@ -75,7 +75,7 @@ const SMALL_64: u64 = 1 << 51;
 /// The same of 32 bits.
 const SMALL_32: u32 = 1 << 22;
 
-kernel! {
+wide_kernel! {
     /// The floats of integers, by their bits. Processors have no instruction for many integers of 64 bits at once; small ones are put
     /// into the fraction of a float.
     pub fn unscale_64(values: &mut [u64], by: Exponents) {
@@ -92,7 +92,7 @@ kernel! {
     }
 }
 
-kernel! {
+wide_kernel! {
     /// The same of 32 bits.
     pub fn unscale_32(values: &mut [u32], by: Exponents) {
         let (up, down) = (F10[usize::from(by.f)], IF10[usize::from(by.e)]);
@@ -100,7 +100,7 @@ kernel! {
     }
 }
 
-kernel! {
+wide_kernel! {
     /// The integers of floats, by their bits, if each float is exactly what its integer stands for, and all are small: as they are in
     /// nearly every block of numbers that were decimal.
     pub fn scale_64(values: &[u64], by: Exponents, out: &mut [u64]) -> bool {
@@ -118,7 +118,7 @@ kernel! {
     }
 }
 
-kernel! {
+wide_kernel! {
     /// The same of 32 bits.
     pub fn scale_32(values: &[u32], by: Exponents, out: &mut [u32]) -> bool {
         let (up, down) = (F10[usize::from(by.e)], IF10[usize::from(by.f)]);
