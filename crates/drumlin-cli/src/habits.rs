@@ -1,5 +1,7 @@
 //! Words of other programs, and what one types here: messages about commands and options that there are not have the line.
 
+use std::path::Path;
+
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// A line to type, and commands by which people know it.
@@ -70,6 +72,12 @@ fn line(error: &clap::Error, command: &str) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text(ContextKind::InvalidSubcommand)?;
+            if command == "snapshot" {
+                return Some("drumlin snapshot create STORE NAME, list STORE, or drop STORE NAME".to_owned());
+            }
+            if Path::new(word).is_dir() {
+                return Some(format!("drumlin ls {word}, or drumlin sql {word}"));
+            }
             let lines = COMMANDS.lines().filter_map(|line| line.rsplit_once(": "));
             let known = |(_, words): &(&str, &str)| words.split(' ').any(|other| other.eq_ignore_ascii_case(word));
             let (line, _) = lines.into_iter().find(known)?;

@@ -222,6 +222,8 @@ fn words_of_other_programs_lead_to_the_command() {
         (&["prune", "s"], &["here: drumlin delete-versions"]),
         (&["gc", "s"], &["here: drumlin reclaim"]),
         (&["tag", "s"], &["here: drumlin snapshot create"]),
+        (&["s"], &["here: drumlin ls s, or drumlin sql s"]),
+        (&["snapshot", "show", "s"], &["here: drumlin snapshot create STORE NAME, list STORE"]),
         (&["cat", "s", "c", "--json"], &["here: --format json"]),
         (&["cat", "s", "c", "--filter", "x"], &["here: --where"]),
         (&["import", "s", "c.csv", "--name", "x"], &["here: --table"]),

@@ -64,18 +64,19 @@ impl PartialRows {
     /// Whole rows, with what the table has in the other columns.
     pub fn completed(&self, searcher: &Searcher<'_>, keys: &Keys, codec: &TableCodec) -> Result<RecordBatch> {
         let (_, key_columns) = codec.keys_of(&self.rows)?;
-        let there = searcher.get_many(keys, &key_columns, None)?;
-        let found = |row: usize| there.found.value(row);
         let stored = searcher.table.schema().expect("it was written to");
+        let names = stored.0.fields().iter().map(|field| field.name());
+        let lacking: Vec<String> = names.filter(|name| self.rows.column_by_name(name).is_none()).cloned().collect();
+        let there = searcher.get_many(keys, &key_columns, Some(&lacking))?;
         let column = |at: usize| {
             let field = stored.0.field(at);
             if let Some(given) = self.rows.column_by_name(field.name()) {
                 return Ok(given.clone());
             }
             let default = default_of(stored, at)?;
-            let places: Vec<(usize, usize)> =
-                (0..keys.len()).map(|row| if found(row) { (1, row) } else { (0, 0) }).collect();
-            let column = interleave(&[default, there.rows.column(at).clone()], &places)?;
+            let known = there.rows.column_by_name(field.name()).expect("asked for").clone();
+            let place = |row: usize| if there.found.value(row) { (1, row) } else { (0, 0) };
+            let column = interleave(&[default, known], &(0..keys.len()).map(place).collect::<Vec<_>>())?;
             if !field.is_nullable() && column.null_count() > 0 {
                 let new: Vec<usize> = (0..keys.len()).filter(|row| column.is_null(*row)).collect();
                 let named = codec.key_codec().describe_some(new.iter().map(|at| keys.get(*at)));
