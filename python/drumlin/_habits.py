@@ -619,7 +619,7 @@ table.upsert({'id': 1, ...}) for a row with its key, table.update({'v': ...}, wh
     is_part_of_the_key
 columns=None, which reads all
     column_'*'_does_not_exist
-df.astype({'n': 'int32'}) or .dt.tz_convert('UTC') for the data, table.widen({'n': 'int64'}) for the table
+df.astype({column: type}) for the data, or table.widen({column: type}) for the table
     the_table_has_type
 [as_of]
 as_of=-1 for the newest version, -2 for the one before

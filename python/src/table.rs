@@ -75,26 +75,6 @@ impl Table {
         let schema = schema_mode(evolve);
         Ok(keyed::write(py, rows, metadata, schema, progress, |rows, options| write(&self.core, rows, options))?.into())
     }
-
-    fn write_parts(
-        &self,
-        py: Python<'_>,
-        parts: Vec<Rows<'_>>,
-        metadata: Option<String>,
-        evolve: bool,
-        progress: Option<Py<PyAny>>,
-        write: impl FnOnce(&drumlin::Table, &[RecordBatch], &WriteOptions) -> Result<drumlin::RowsReport> + Send,
-    ) -> PyResult<RowsReport> {
-        let own = detached(py, || self.core.schema(&AsOf::Newest))?;
-        let given = parts.into_iter().map(|part| part.given(evolve, || Ok(own.clone())));
-        let given: Vec<Given> = given.collect::<PyResult<_>>()?;
-        let schema = schema_mode(evolve);
-        let report = with_progress(py, progress, |task: Task| {
-            let batches = given.into_iter().map(|part| part.into_batch(&task.cancel)).collect::<Result<Vec<_>>>()?;
-            write(&self.core, &batches, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
-        })?;
-        Ok(report.into())
-    }
 }
 
 /// A condition, what follows from it, and the columns that are set.
@@ -295,30 +275,27 @@ impl Table {
         self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.insert(rows, options))
     }
 
-    /// Of parts that have different columns.
-    #[pyo3(signature = (parts, metadata=None, evolve=false, progress=None))]
-    fn upsert_parts(
+    /// Upserts, or inserts, parts that have different columns.
+    #[pyo3(signature = (parts, insert=false, metadata=None, evolve=false, progress=None))]
+    fn write_parts(
         &self,
         py: Python<'_>,
         parts: Vec<Rows<'_>>,
+        insert: bool,
         metadata: Option<String>,
         evolve: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<RowsReport> {
-        self.write_parts(py, parts, metadata, evolve, progress, drumlin::Table::upsert_batches)
-    }
-
-    /// Of parts that have different columns.
-    #[pyo3(signature = (parts, metadata=None, evolve=false, progress=None))]
-    fn insert_parts(
-        &self,
-        py: Python<'_>,
-        parts: Vec<Rows<'_>>,
-        metadata: Option<String>,
-        evolve: bool,
-        progress: Option<Py<PyAny>>,
-    ) -> PyResult<RowsReport> {
-        self.write_parts(py, parts, metadata, evolve, progress, drumlin::Table::insert_batches)
+        let own = detached(py, || self.core.schema(&AsOf::Newest))?;
+        let given = parts.into_iter().map(|part| part.given(evolve, || Ok(own.clone())));
+        let given: Vec<Given> = given.collect::<PyResult<_>>()?;
+        let schema = schema_mode(evolve);
+        let write = if insert { drumlin::Table::insert_batches } else { drumlin::Table::upsert_batches };
+        let report = with_progress(py, progress, |task: Task| {
+            let batches = given.into_iter().map(|part| part.into_batch(&task.cancel)).collect::<Result<Vec<_>>>()?;
+            write(&self.core, &batches, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
+        })?;
+        Ok(report.into())
     }
 
     /// `defaults` has the values of the columns that have one.

@@ -112,7 +112,7 @@ def test_rows_that_do_not_fit_are_told_apart(people: drumlin.Table, store: druml
         ({**ADA, "born": "1815"}, drumlin.InvalidArgument, "column 'born': expected a date, not '1815'"),
         ({**ADA, "born": dt.datetime(1815, 1, 1, 5)}, drumlin.InvalidArgument, "expected a date, not datetime"),
         ({**ADA, "id": None}, drumlin.InvalidArgument, "key column 'id' takes no nulls"),
-        ({"name": "x", "born": None}, drumlin.SchemaMismatch, "the table has 'id', which the data lacks"),
+        ({"name": "x", "born": None}, drumlin.SchemaMismatch, "the data lacks the key column 'id'"),
         ({**ADA, "more": 1}, drumlin.SchemaMismatch, "the data has 'more', which the table lacks"),
         ({"id": [1, 2], "name": ["a"], "born": [None]}, drumlin.InvalidArgument, "'id' has 2 and 'name' has 1"),
         ({}, drumlin.InvalidArgument, "the dict is empty"),

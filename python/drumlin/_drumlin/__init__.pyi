@@ -429,11 +429,13 @@ class Table:
     def insert(
         self, rows: Any, metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
     ) -> RowsReport: ...
-    def upsert_parts(
-        self, parts: list[Any], metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
-    ) -> RowsReport: ...
-    def insert_parts(
-        self, parts: list[Any], metadata: str | None = None, evolve: bool = False, progress: _Progress | None = None
+    def write_parts(
+        self,
+        parts: list[Any],
+        insert: bool = False,
+        metadata: str | None = None,
+        evolve: bool = False,
+        progress: _Progress | None = None,
     ) -> RowsReport: ...
     def add_columns(
         self,

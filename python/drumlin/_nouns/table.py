@@ -311,7 +311,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         """
         new, text = evolves(schema), note(metadata)
         if parts := in_parts(rows, self._key):
-            return self._core.upsert_parts(parts, text, new, progress)
+            return self._core.write_parts(parts, False, text, new, progress)
         return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
 
     def insert(
@@ -339,7 +339,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         """
         new, text = evolves(schema), note(metadata)
         if parts := in_parts(rows, self._key):
-            return self._core.insert_parts(parts, text, new, progress)
+            return self._core.write_parts(parts, True, text, new, progress)
         return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
 
     def _key(self) -> list[str]:

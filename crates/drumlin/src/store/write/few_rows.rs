@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
-use super::partial::{PartialMerge, PartialRows, partial_schema};
+use super::partial::{PartialMerge, PartialRows, check_key_columns, partial_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -171,6 +171,7 @@ impl Store {
             return Gathered::of_keys(codec, frame, path, pool).draw(bytes, cancel);
         }
         let mut rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
+        check_key_columns(what, frame.schema(), &rows.stored, table.order()).map_err(named)?;
         if what == ByKey::Upsert
             && let Some(schema) = partial_schema(frame.schema(), &rows).map_err(named)?
         {

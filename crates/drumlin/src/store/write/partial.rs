@@ -25,6 +25,20 @@ use crate::table::{
     WhenNotMatched, repeated,
 };
 
+/// `SchemaMismatch` if rows with the columns of `came` lack one of `key`; an insert fills it if it has a default.
+pub(in crate::store) fn check_key_columns(
+    what: ByKey,
+    came: &SchemaRef,
+    stored: &StoredSchema,
+    key: &[String],
+) -> Result<()> {
+    let filled = |name: &String| what == ByKey::Insert && stored.default_of(name).is_some();
+    match key.iter().find(|name| came.index_of(name).is_err() && !filled(name)) {
+        Some(name) => Err(Error::schema_mismatch(format!("the data lacks the key column '{name}'"))),
+        None => Ok(()),
+    }
+}
+
 /// The schema of rows that have the columns of `came`, if the table has others; `None` if they have all.
 ///
 /// # Errors

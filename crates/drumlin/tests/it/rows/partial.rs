@@ -92,7 +92,7 @@ fn rows_keep_what_they_have_in_columns_that_an_upsert_lacks() {
                 (vec![("id", vec![Some(3)]), ("a", vec![None])], &["'a'", "no nulls"]),
                 (vec![("id", vec![Some(3)]), ("a", vec![Some(701)])], &["'ordered'", "a is 701", "c is 7"]),
                 (vec![("id", vec![Some(3)]), ("z", vec![Some(1)])], &["'z'", "the table lacks", "'id', 'a', 'b', 'c'"]),
-                (vec![("a", vec![Some(3)]), ("c", vec![Some(1)])], &["key column 'id' is missing"]),
+                (vec![("a", vec![Some(3)]), ("c", vec![Some(1)])], &["lacks the key column 'id'"]),
                 (vec![("id", vec![None]), ("a", vec![Some(1)])], &["'id'", "null"]),
             ] {
                 for options in [WriteOptions::default(), note()] {
