@@ -11,6 +11,7 @@ mod columns {
     pub mod evolve;
     pub mod evolve_model;
     pub mod evolve_run;
+    pub mod partial;
 }
 #[path = "it/commits"]
 mod commits {
@@ -59,7 +60,6 @@ mod rows {
     pub mod keyed_model;
     pub mod merges;
     pub mod ordered;
-    pub mod partial;
     pub mod patches;
     pub mod replacing;
     pub mod stories;
@@ -79,7 +79,7 @@ use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::AsOf;
 use drumlin::{ErrorKind, Tables};
 
-use columns::{constraints, evolve, evolve_model, evolve_run};
+use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use faults::{clocks, crash, histories, histories_folder, log_faults};
 use maintenance::{erasing, layout, pages};
@@ -87,7 +87,7 @@ use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, partial, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.

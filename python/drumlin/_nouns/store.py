@@ -96,12 +96,6 @@ class Store(Tables[Version]):
         super().__init__(core.tables(), core)
         self._core = core
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Store) and other._core is self._core
-
-    def __hash__(self) -> int:
-        return hash(self._core)
-
     @property
     def uri(self) -> str:
         """The store's address."""

@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use drumlin::{Error, Result};
 
-use super::guarded;
+use super::guarded::guarded;
 use super::input::{Batches, Input};
 use super::ipc_legacy::{Checked, check_file};
 

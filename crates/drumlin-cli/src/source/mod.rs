@@ -3,6 +3,7 @@
 mod csv;
 mod csv_types;
 mod form;
+mod guarded;
 mod input;
 mod ipc;
 mod ipc_legacy;
@@ -24,7 +25,6 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use clap::ValueEnum;
 use drumlin::arrays::conform;
-use drumlin::embedding::caught;
 use drumlin::{Cancel, Error, Result};
 
 pub use form::{ColumnType, TextForm, parse_column_type, parse_delimiter};
@@ -146,21 +146,6 @@ fn check_magic(input: &mut Input, format: Format) -> Result<()> {
         true => Ok(()),
         false => Err(Error::invalid(format!("it is a file of another format; set --format {name}"))),
     }
-}
-
-/// The error of data that a reader refuses, or at which it panics.
-fn unreadable(kind: &str, error: &Error) -> Error {
-    let message = error.message();
-    let message = message.rsplit_once("please report it: ").map_or(message, |(_, panic)| panic);
-    let message = ["Parser error: ", "Io error: ", "Ipc error: ", "Parquet error: ", "External: "]
-        .iter()
-        .fold(message, |message, prefix| message.strip_prefix(prefix).unwrap_or(message));
-    Error::invalid(format!("the {kind} data cannot be read ({message}); if it is damaged, copy or make it again"))
-}
-
-/// What `read` reads with a library: its errors and panics are those of the data.
-fn guarded<T, E: Into<Error>>(kind: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T> {
-    caught(|| read().map_err(Into::into)).map_err(|error| unreadable(kind, &error))
 }
 
 fn schema(input: &mut Input, format: Format, form: &TextForm) -> Result<SchemaRef> {

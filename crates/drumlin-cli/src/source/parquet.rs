@@ -11,6 +11,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::basic::Type;
 use parquet::schema::types::ColumnDescPtr;
 
+use super::guarded;
 use super::input::{Batches, Input};
 use super::parquet_intervals as intervals;
 
@@ -24,7 +25,7 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 }
 
 fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    super::guarded("Parquet", read)
+    guarded::guarded("Parquet", read)
 }
 
 /// A file of Parquet.

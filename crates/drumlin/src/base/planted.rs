@@ -234,7 +234,7 @@ pub enum Bug {
     KeepOwnVersions = 208,
     /// What a page of the catalog says of a table stays as it was where only the table's place has changed.
     KeepFigures = 209,
-    /// Rows with some of the columns are completed from what is there, whoever changes that in between.
+    /// Rows with some of the columns are completed from what is there, even if others change that in between.
     CompleteBlindly = 210,
 }
 

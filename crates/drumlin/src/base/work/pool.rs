@@ -57,14 +57,14 @@ impl Pool {
             return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
         let context = Context::current();
-        let tasks: Vec<Task<T, U>> = items.into_iter().map(Task::new).collect();
+        let tasks: Vec<PoolTask<T, U>> = items.into_iter().map(PoolTask::new).collect();
         self.run_all(tasks.len(), &|at| {
             tasks[at].run(|item| {
                 context.check()?;
                 context.run(|| caught(|| work(item)))
             });
         })?;
-        tasks.iter().map(Task::result).collect()
+        tasks.iter().map(PoolTask::result).collect()
     }
 
     /// Runs a task for each number below `count` in parallel. It is compiled once, for items and results of every kind.
@@ -100,9 +100,9 @@ impl Pool {
         assert!(self.threads.current_thread_index().is_none(), "a pool thread must not wait for its own pool");
         let (work, context) = (&work, &Context::current());
         self.threads.in_place_scope(|scope| {
-            let mut running: Running<T, U> = VecDeque::new();
+            let mut running: InFlight<T, U> = VecDeque::new();
             let mut under_way = 0;
-            let mut finish = |running: &mut Running<T, U>, under_way: &mut u64| {
+            let mut finish = |running: &mut InFlight<T, U>, under_way: &mut u64| {
                 let (weight, task, ended) = running.pop_front().expect("called while something runs");
                 *under_way -= weight;
                 waiting::receive(&ended)?.map_err(|_| died())?;
@@ -115,7 +115,7 @@ impl Pool {
                     finish(&mut running, &mut under_way)?;
                 }
                 let (sender, receiver) = sync_channel(1);
-                let task = Arc::new(Task::new(item));
+                let task = Arc::new(PoolTask::new(item));
                 running.push_back((weight, task.clone(), receiver));
                 scope.spawn(move |_| {
                     task.run(|item| context.run(|| caught(|| work(item))));
@@ -158,12 +158,12 @@ impl Pool {
 }
 
 /// An item that waits for its task, and then the task's result.
-struct Task<T, U>(Mutex<(Option<T>, Option<Result<U>>)>);
+struct PoolTask<T, U>(Mutex<(Option<T>, Option<Result<U>>)>);
 
 /// Tasks under way in order, each with its weight and what tells that it has ended.
-type Running<T, U> = VecDeque<(u64, Arc<Task<T, U>>, Receiver<()>)>;
+type InFlight<T, U> = VecDeque<(u64, Arc<PoolTask<T, U>>, Receiver<()>)>;
 
-impl<T, U> Task<T, U> {
+impl<T, U> PoolTask<T, U> {
     fn new(item: T) -> Self {
         Self(Mutex::new((Some(item), None)))
     }

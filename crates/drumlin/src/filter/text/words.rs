@@ -200,6 +200,20 @@ fn expected<T>(parser: &Parser, what: &str) -> std::result::Result<T, ParserErro
     Err(ParserError::ParserError(format!("expected {what}, found `{shown}`{start}")))
 }
 
+/// What is written in place of a token, as the end of a message.
+fn in_other_words(token: &Token) -> &'static str {
+    match token {
+        Token::Ampersand | Token::Overlap => "; and is written `and`",
+        Token::StringConcat => "; strings are joined by concat(a, b); or is written `or`",
+        Token::Pipe => "; or is written `or`",
+        Token::ExclamationMark => "; not is written `not`",
+        Token::Tilde => "; texts are compared by like 'A%', starts_with(s, 'A') and contains",
+        Token::SemiColon => "; a filter has none at its end",
+        Token::Placeholder(_) => "; a parameter needs its value (params)",
+        _ => "",
+    }
+}
+
 /// Refuses tokens outside the language, and more of them than the maximum depth of the parser's tree.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut operators = 0usize;
@@ -260,16 +274,7 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> Result<()> {
                 operators += 1
             }
             other => {
-                let hint = match other {
-                    Token::Ampersand | Token::Overlap => "; and is written `and`",
-                    Token::StringConcat => "; strings are joined by concat(a, b); or is written `or`",
-                    Token::Pipe => "; or is written `or`",
-                    Token::ExclamationMark => "; not is written `not`",
-                    Token::Tilde => "; texts are compared by like 'A%', starts_with(s, 'A') and contains",
-                    Token::SemiColon => "; a filter has none at its end",
-                    Token::Placeholder(_) => "; a parameter needs its value (params)",
-                    _ => "",
-                };
+                let hint = in_other_words(other);
                 let other = clip(&other.to_string());
                 return Err(Error::invalid(format!(
                     "`{other}` is not part of the filter language{hint}{}",

@@ -6,3 +6,4 @@ pub mod diff_columns;
 pub mod evolve;
 pub mod evolve_model;
 pub mod evolve_run;
+pub mod partial;

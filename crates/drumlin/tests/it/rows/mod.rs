@@ -10,7 +10,6 @@ pub mod keyed_attacks;
 pub mod keyed_model;
 pub mod merges;
 pub mod ordered;
-pub mod partial;
 pub mod patches;
 pub mod replacing;
 pub mod stories;
