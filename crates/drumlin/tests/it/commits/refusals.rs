@@ -243,7 +243,13 @@ fn what_is_done_is_one_commit() {
         (
             ("evolving upsert in a transaction", |place| {
                 let Place::Store(store) = place else { return Ok(()) };
-                store.transact(|tx| tx.table("k").upsert(extra(4, 9), &evolving()).map(drop))
+                let rows = three(&[4], &[1], &["x"]).columns().to_vec();
+                let rows = ["id", "v", "s"]
+                    .into_iter()
+                    .zip(rows)
+                    .chain([("extra", ints(&[("extra", vec![9])]).column(0).clone())]);
+                let rows = RecordBatch::try_from_iter(rows).unwrap();
+                store.transact(|tx| tx.table("k").upsert(rows.clone(), &evolving()).map(drop))
             }),
             1,
         ),

@@ -410,9 +410,12 @@ fn build_order_in_log(store: &Store) -> drumlin::Result<()> {
     store.table("order/s").alter(&rename, &Default::default())?;
     let constraints = Constraints { not_null: vec!["at".into()], ..Constraints::default() };
     store.table("order/s").alter(&Alter::AddConstraints(constraints), &Default::default())?;
-    let rows = RecordBatch::try_from_iter([("number", Arc::new(Int64Array::from(vec![10, 3])) as ArrayRef)])?;
-    let options = WriteOptions { schema: SchemaMode::Evolve, ..WriteOptions::default() };
-    store.table("order/t").upsert(rows, &options).map(drop)
+    let numbers = |number: i64| ("number", Arc::new(Int64Array::from(vec![number])) as ArrayRef);
+    let named = ("name", Arc::new(StringArray::from(vec!["none"])) as ArrayRef);
+    // The first gets the default.
+    store.table("order/t").upsert(RecordBatch::try_from_iter([numbers(10)])?, &Default::default())?;
+    let whole = RecordBatch::try_from_iter([numbers(3), named])?;
+    store.table("order/t").upsert(whole, &Default::default()).map(drop)
 }
 
 fn check_order(store: &Store) {
