@@ -69,7 +69,7 @@ pub fn unscaled_64(value: u64, by: Exponents) -> u64 {
 }
 
 /// Adding its bits to those of a small integer gives the bits of their sum as a float.
-const MAGIC_64: u64 = 0x4338_0000_0000_0000;
+const MAGIC_64: u64 = ROUND_64.to_bits();
 /// Integers less than this, and not less than its negative, are small enough.
 const SMALL_64: u64 = 1 << 51;
 /// The same of 32 bits.
@@ -109,7 +109,7 @@ wide_kernel! {
         let mut differs = 0;
         for (value, out) in values.iter().zip(out) {
             let rounded = (f64::from_bits(*value) * up * down + ROUND_64).to_bits();
-            *out = rounded.wrapping_sub(ROUND_64.to_bits());
+            *out = rounded.wrapping_sub(MAGIC_64);
             // Zero has no sign as an integer.
             let float = f64::from_bits(rounded) - ROUND_64 + 0.0;
             differs |= (float * back_up * back_down).to_bits() ^ *value | out.wrapping_add(SMALL_64) >> 52;

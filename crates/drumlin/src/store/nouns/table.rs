@@ -274,8 +274,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table, `InvalidArgument` if it has no key, `SchemaMismatch` if the columns are not its own, or if a new row
-    /// lacks one that takes no nulls and has no default.
+    /// `NotFound` if there is no table. `InvalidArgument` if it has no key. `SchemaMismatch` if a column does not fit the table, or if a
+    /// new row lacks a column that takes no nulls and has no default.
     pub fn upsert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
         self.by_key(ByKey::Upsert, frame.into(), options)
     }
@@ -322,7 +322,7 @@ impl Table {
                 batches.iter().map(one).sum::<Result<u64>>()
             })
         };
-        let each = |transaction: &Transaction| {
+        let mut each = |transaction: &Transaction| {
             transaction.change_tables(|store, open| match all(store, open, false) {
                 // What needs the rows in row groups finds those of an earlier batch in memory.
                 Err(e) if e.kind() == ErrorKind::Conflict => all(store, open, true),
@@ -333,7 +333,7 @@ impl Table {
             Place::Transaction(transaction) => Ok(RowsReport { seq: None, rows: each(transaction)?, version: None }),
             Place::Store(store) => {
                 store.call()?;
-                let (rows, after) = store.while_reclaimed(|| store.transact_to(&mut |tx: &Transaction| each(tx)))?;
+                let (rows, after) = store.while_reclaimed(|| store.transact_to(&mut each))?;
                 let newest = store.newest_info(&after, &path)?;
                 Ok(RowsReport { seq: Some(after.seq), rows, version: (newest.seq == after.seq).then_some(newest) })
             }

@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
-use super::partial::{PartialMerge, PartialRows, check_key_columns, partial_schema};
+use super::partial::{PartialMerge, check_key_columns, completed, partial_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -38,7 +38,17 @@ impl<'a> Gathered<'a> {
         let mut conform = rows.conform(&table)?;
         let (schema, checks) = (codec.schema().clone(), Some(conform.checks().clone()));
         let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
-        Ok(Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
+        Ok(Self::of(codec, schema, rest, checks))
+    }
+
+    /// Batches, none of which are pulled yet.
+    fn of(
+        codec: Arc<TableCodec>,
+        schema: SchemaRef,
+        rest: impl Iterator<Item = Result<RecordBatch>> + 'a,
+        checks: Option<Checks>,
+    ) -> Self {
+        Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks }
     }
 
     /// The keys alone, none of which are pulled yet.
@@ -49,8 +59,7 @@ impl<'a> Gathered<'a> {
             let keys = of.keys_of(&batch?).and_then(|(_, keys)| Ok(RecordBatch::try_new(wanted.clone(), keys)?));
             keys.map_err(|e| e.context(&table))
         });
-        let rest: Box<dyn Iterator<Item = _>> = Box::new(rest);
-        Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(rest), evolved: None, checks: None }
+        Self::of(codec, schema, rest, None)
     }
 
     /// Rows that have the columns of `schema`, none of which are pulled yet.
@@ -65,7 +74,7 @@ impl<'a> Gathered<'a> {
         let table = format!("'{path}'");
         let (mut conform, checks) = (Conform::new(schema.clone()).named(&table), Some(rows.stored.bound_checks()?));
         let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
-        Ok(Self { codec, schema, partial: true, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks })
+        Ok(Self { partial: true, ..Self::of(codec, schema, rest, checks) })
     }
 
     /// Pulls batches until it is known whether there are more than `bytes` of them.
@@ -245,7 +254,7 @@ enum SmallChange {
     /// Whole rows or keys.
     Known(RowsChange),
     /// Rows with some of the columns.
-    Partial(PartialRows),
+    Partial(RecordBatch),
 }
 
 impl SmallWrite {
@@ -256,9 +265,7 @@ impl SmallWrite {
         let (batch, keys) = dedup_keys(what, &codec, batch)?;
         let change = match what {
             ByKey::Delete => SmallChange::Known(RowsChange::new(&codec, None, Some(&batch))?),
-            _ if gathered.partial => {
-                SmallChange::Partial(PartialRows::new(batch, gathered.checks.clone().unwrap_or_default()))
-            }
+            _ if gathered.partial => SmallChange::Partial(batch),
             _ => SmallChange::Known(RowsChange::new(&codec, Some(&batch), None)?),
         };
         Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
@@ -273,7 +280,8 @@ impl SmallWrite {
         match &self.change {
             SmallChange::Known(change) => Ok(change.clone()),
             SmallChange::Partial(rows) => {
-                let whole = rows.completed(searcher, &self.keys, &self.codec)?;
+                let checks = self.checks.clone().unwrap_or_default();
+                let whole = completed(rows, searcher, &self.keys, &checks)?;
                 RowsChange::new(&self.codec, Some(&whole), None)
             }
         }

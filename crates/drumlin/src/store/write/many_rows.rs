@@ -175,7 +175,7 @@ impl Encoder<'_> {
         writer: &mut BlockWriter,
         task: &Task,
     ) -> Result<Encoded> {
-        let Gathered { codec, schema, drawn, rest, evolved, checks, partial: _ } = gathered;
+        let Gathered { codec, schema, drawn, rest, evolved, checks, .. } = gathered;
         let slice_bytes = self.part_bytes().min(PART_BYTES_MAX);
         // A batch may be the whole frame.
         let mut batches = in_pieces(drawn.into_iter().map(Ok).chain(rest.into_iter().flatten()), slice_bytes / 4);

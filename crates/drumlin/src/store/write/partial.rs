@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
@@ -21,8 +21,7 @@ use crate::store::nouns::transaction::{OpenTransaction, Transaction};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, MergeReport, Store, UpdateOptions, WriteOptions};
 use crate::table::{
-    Checks, Merge, RowsSchema, Searcher, StoredSchema, TableChange, TableCodec, VersionKind, WhenMatched,
-    WhenNotMatched, repeated,
+    Checks, Merge, RowsSchema, Searcher, StoredSchema, TableChange, VersionKind, WhenMatched, WhenNotMatched,
 };
 
 /// `SchemaMismatch` if rows with the columns of `came` lack one of `key`; an insert fills it if it has a default.
@@ -63,62 +62,43 @@ pub(in crate::store) fn partial_schema(came: &SchemaRef, rows: &RowsSchema) -> R
     }
 }
 
-/// A few rows that have some of the columns.
-pub(in crate::store) struct PartialRows {
-    rows: RecordBatch,
-    checks: Checks,
-}
-
-impl PartialRows {
-    /// Rows without duplicates, in the order of their keys.
-    pub fn new(rows: RecordBatch, checks: Checks) -> Self {
-        Self { rows, checks }
-    }
-
-    /// Whole rows, with what the table has in the other columns.
-    pub fn completed(&self, searcher: &Searcher<'_>, keys: &Keys, codec: &TableCodec) -> Result<RecordBatch> {
-        let (_, key_columns) = codec.keys_of(&self.rows)?;
-        let stored = searcher.table.schema().expect("it was written to");
-        let names = stored.0.fields().iter().map(|field| field.name());
-        let lacking: Vec<String> = names.filter(|name| self.rows.column_by_name(name).is_none()).cloned().collect();
-        let there = searcher.get_many(keys, &key_columns, Some(&lacking))?;
-        let column = |at: usize| {
-            let field = stored.0.field(at);
-            if let Some(given) = self.rows.column_by_name(field.name()) {
-                return Ok(given.clone());
-            }
-            let default = default_of(stored, at)?;
-            let known = there.rows.column_by_name(field.name()).expect("asked for").clone();
-            let place = |row: usize| if there.found.value(row) { (1, row) } else { (0, 0) };
-            let column = interleave(&[default, known], &(0..keys.len()).map(place).collect::<Vec<_>>())?;
-            if !field.is_nullable() && column.null_count() > 0 {
-                let new: Vec<usize> = (0..keys.len()).filter(|row| column.is_null(*row)).collect();
-                let named = codec.key_codec().describe_some(new.iter().map(|at| keys.get(*at)));
-                return Err(Error::schema_mismatch(format!(
-                    "there is no row yet with the key {named}, and the data lacks column '{}', which takes no nulls and \
-                     has no default; add it to the data",
-                    field.name()
-                )));
-            }
-            Ok(column)
-        };
-        let columns = (0..stored.0.fields().len()).map(column).collect::<Result<Vec<ArrayRef>>>()?;
-        let whole = RecordBatch::try_new(codec.schema().clone(), columns)?;
-        let named = |row: usize| {
-            format!("the row with the key {}", codec.key_codec().describe_some([keys.get(row)].into_iter()))
-        };
-        self.checks.test(&whole, named)?;
-        Ok(whole)
-    }
-}
-
-/// The value of a column in a row that does not say it, as an array of one.
-fn default_of(stored: &StoredSchema, at: usize) -> Result<ArrayRef> {
-    let field = stored.0.field(at);
-    match stored.default_of(field.name()) {
-        Some(value) => repeated(&value?, 1),
-        None => Ok(new_null_array(field.data_type(), 1)),
-    }
+/// Whole rows of `rows`, which have some of the columns, with what the table has in the others. They have the keys `keys`, without
+/// duplicates, in this order.
+pub(in crate::store) fn completed(
+    rows: &RecordBatch,
+    searcher: &Searcher<'_>,
+    keys: &Keys,
+    checks: &Checks,
+) -> Result<RecordBatch> {
+    let codec = searcher.codec;
+    let stored = searcher.table.schema().expect("it was written to");
+    let names = stored.0.fields().iter().map(|field| field.name());
+    let lacking: Vec<String> = names.filter(|name| rows.column_by_name(name).is_none()).cloned().collect();
+    let there = searcher.get_many(keys, &codec.keys_of(rows)?.1, Some(&lacking))?;
+    let place = |row: usize| if there.found.value(row) { (1, row) } else { (0, 0) };
+    let places: Vec<(usize, usize)> = (0..keys.len()).map(place).collect();
+    let named = |rows: &[usize]| codec.key_codec().describe_some(rows.iter().map(|row| keys.get(*row)));
+    let column = |field: &FieldRef| {
+        if let Some(given) = rows.column_by_name(field.name()) {
+            return Ok(given.clone());
+        }
+        let known = there.rows.column_by_name(field.name()).expect("asked for").clone();
+        let column = interleave(&[stored.lacking(field, 1)?, known], &places)?;
+        if !field.is_nullable() && column.null_count() > 0 {
+            let new: Vec<usize> = (0..keys.len()).filter(|row| column.is_null(*row)).collect();
+            return Err(Error::schema_mismatch(format!(
+                "there is no row yet with the key {}, and the data lacks column '{}', which takes no nulls and has no \
+                 default; add it to the data",
+                named(&new),
+                field.name()
+            )));
+        }
+        Ok(column)
+    };
+    let columns = stored.0.fields().iter().map(column).collect::<Result<Vec<ArrayRef>>>()?;
+    let whole = RecordBatch::try_new(codec.schema().clone(), columns)?;
+    checks.test(&whole, |row| format!("the row with the key {}", named(&[row])))?;
+    Ok(whole)
 }
 
 /// Many rows that have some of the columns, without duplicates.

@@ -1,10 +1,11 @@
-//! Columns by name, masks of rows, casts.
+//! Columns by name, masks of rows, casts, values for messages.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
+use arrow::util::display::array_value_to_string;
 use roaring::RoaringBitmap;
 
 use crate::base::{Error, Result};
@@ -75,6 +76,14 @@ pub(in crate::table) fn cast_exactly(array: &ArrayRef, data_type: &DataType) -> 
             cast_with_options(&cast_with_options(array, &DataType::LargeBinary, &exact)?, data_type, &exact)
         }
         _ => cast_with_options(array, data_type, &exact),
+    }
+}
+
+/// The value of a row, for a message.
+pub(in crate::table) fn shown(column: &ArrayRef, row: usize) -> Result<String> {
+    match column.is_null(row) {
+        true => Ok("null".to_owned()),
+        false => Ok(array_value_to_string(column, row)?),
     }
 }
 

@@ -23,7 +23,6 @@ use arrow::util::display::array_value_to_string;
 
 use super::arrays::{cast_exactly, into_type};
 use super::bounds_of_types::find_impossible;
-use super::column::repeated;
 use super::constraints::Checks;
 use super::extension::check_extension;
 use crate::base::{Error, Result, TypeName};
@@ -82,16 +81,13 @@ impl Conform {
         }
         let (mut fields, mut columns) = (came.fields().to_vec(), batch.columns().to_vec());
         for field in lacking {
-            columns.push(match own.default_of(field.name()) {
-                Some(value) => repeated(&value?, batch.num_rows())?,
-                None if field.is_nullable() => new_null_array(field.data_type(), batch.num_rows()),
-                None => {
-                    return Err(Error::schema_mismatch(format!(
-                        "the data lacks column '{}', which takes no nulls and has no default; add it to the data",
-                        field.name()
-                    )));
-                }
-            });
+            if !field.is_nullable() && own.default_of(field.name()).is_none() {
+                return Err(Error::schema_mismatch(format!(
+                    "the data lacks column '{}', which takes no nulls and has no default; add it to the data",
+                    field.name()
+                )));
+            }
+            columns.push(own.lacking(field, batch.num_rows())?);
             fields.push(field.clone());
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.metadata().clone()));

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema};
-use arrow::util::display::array_value_to_string;
 use serde::{Deserialize, Serialize};
 
+use super::arrays::shown;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, clip};
 use crate::filter::{BoundFilter, Filter};
@@ -136,14 +136,9 @@ impl Checks {
 /// The values that a row has in some columns, for a message.
 pub(in crate::table) fn values_of(batch: &RecordBatch, row: usize, columns: &BTreeSet<String>) -> Result<String> {
     let schema = batch.schema();
-    let shown = |(at, field): (usize, &FieldRef)| {
-        let column = batch.column(at);
-        let value = match column.is_null(row) {
-            true => "null".to_owned(),
-            false => array_value_to_string(column, row)?,
-        };
-        Ok(format!("{} is {}", field.name(), clip(&value, 60)))
+    let value = |(at, field): (usize, &FieldRef)| {
+        Ok(format!("{} is {}", field.name(), clip(&shown(batch.column(at), row)?, 60)))
     };
     let named = schema.fields().iter().enumerate().filter(|(_, field)| columns.contains(field.name()));
-    Ok(named.map(shown).collect::<Result<Vec<_>>>()?.join(", "))
+    Ok(named.map(value).collect::<Result<Vec<_>>>()?.join(", "))
 }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, new_null_array};
 use arrow::datatypes::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
     Field, FieldRef, Schema, SchemaRef,
@@ -190,6 +190,14 @@ impl StoredSchema {
     /// The same, as it is stored.
     pub(in crate::table) fn fill_bytes(&self, name: &str) -> Option<Bytes> {
         self.1.as_ref()?[self.0.index_of(name).ok()?].fill_bytes()
+    }
+
+    /// What `rows` rows have that lack the column of `field`: its default, or null.
+    pub fn lacking(&self, field: &Field, rows: usize) -> Result<ArrayRef> {
+        match self.default_of(field.name()) {
+            Some(value) => column::repeated(&value?, rows),
+            None => Ok(new_null_array(field.data_type(), rows)),
+        }
     }
 
     /// The value that later rows have which lack the column called `name`; `None` for null.

@@ -10,9 +10,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use arrow::util::display::array_value_to_string;
 use roaring::RoaringBitmap;
 
 use super::computed::{NewValues, check_set, not_null, rows_of, value_of};
@@ -23,8 +22,7 @@ use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::schema::arrays::{cast_exactly, find};
-use crate::table::schema::column::repeated;
+use crate::table::schema::arrays::{cast_exactly, find, shown};
 use crate::table::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, TableState, conform};
 
 /// The names of the two sides in expressions.
@@ -289,19 +287,15 @@ impl<'a> BoundMerge<'a> {
             let ((rows, there), (others, came)) = (one?, other?);
             let differs = |row: &usize| rows.get(*row) != others.get(*row);
             if let Some(row) = (0..pairs.len()).find(differs) {
-                let shown = |column: &ArrayRef| match column.is_null(row) {
-                    true => Ok("null".to_owned()),
-                    false => Ok::<_, Error>(array_value_to_string(column, row)?),
-                };
                 let what =
                     if self.table.spec.keyed { "part of the key" } else { "a column that the table is sorted by" };
                 return Err(Error::invalid(format!(
                     "row {} of the data has {} in column '{}', but the row that it matches has {}: the column is \
                      {what}, so it cannot be set; leave it out of the data, or delete the row and add the new one",
                     pairs[row].1.unwrap_or_default(),
-                    shown(&came)?,
+                    shown(&came, row)?,
                     field.name(),
-                    shown(&there)?
+                    shown(&there, row)?
                 )));
             }
         }
@@ -349,10 +343,7 @@ impl<'a> BoundMerge<'a> {
             let set = clause.set.as_deref().unwrap_or_default();
             let column = |(at, field): (usize, &FieldRef)| match set.iter().find(|(column, _)| *column == at) {
                 Some((_, bound)) => value_of(field, bound, &batch),
-                None => match self.schema.default_of(field.name()) {
-                    Some(value) => repeated(&value?, held.len()),
-                    None => not_null(field, new_null_array(field.data_type(), held.len())),
-                },
+                None => not_null(field, self.schema.lacking(field, held.len())?),
             };
             let columns = self.schema.0.fields().iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
             let rows = held.iter().enumerate().filter_map(|(at, (_, row))| Some(((*row)?, (batches.len(), at))));

@@ -9,7 +9,7 @@ use arrow::row::{RowConverter, SortField};
 
 use crate::base::{Error, Result, checksum};
 use crate::table::conform;
-use crate::table::schema::arrays::into_type;
+use crate::table::schema::arrays::{into_type, shown};
 
 /// The columns of the frame that are compared, in the types of the table.
 pub(in crate::table) fn key_columns(schema: &SchemaRef, on: &[usize], source: &RecordBatch) -> Result<RecordBatch> {
@@ -47,11 +47,8 @@ impl SourceKeys {
             let (word, bit) = found.place(key);
             found.bits[word] |= bit;
             if let Some(first) = found.rows.insert(Box::from(key), row as u32) {
-                let shown = |column: &ArrayRef| match column.is_null(row) {
-                    true => Ok("null".to_owned()),
-                    false => Ok(arrow::util::display::array_value_to_string(column, row)?),
-                };
-                let values = columns.columns().iter().map(shown).collect::<Result<Vec<String>>>()?;
+                let values = columns.columns().iter().map(|column| shown(column, row));
+                let values = values.collect::<Result<Vec<String>>>()?;
                 return Err(Error::invalid(format!(
                     "rows {first} and {row} of the data have the same {}: {}; expected different ones in each row",
                     on.join(", "),

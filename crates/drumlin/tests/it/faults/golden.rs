@@ -22,8 +22,8 @@ use drumlin::store::{
 };
 use drumlin::table::ScanOptions;
 use drumlin::{
-    Alter, Constraints, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, SchemaMode, Store, Tables,
-    Task, Turnover, WhenMatched, WhenNotMatched,
+    Alter, Constraints, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Store, Tables, Task, Turnover,
+    WhenMatched, WhenNotMatched,
 };
 
 use crate::support::{batch, numbered, read, rows};
