@@ -14,9 +14,8 @@ stat STORE TABLE: count wc size du
 ls STORE: tables list dir list_symbols show-tables keys lsl
 history STORE: log commits reflog
 sql STORE 'select * from table': query select-from execute exec shell repl psql console duckdb open connect grep
-import STORE FILE --table PATH: add load read-csv create new init insert-file ingest
+import STORE FILE --table PATH: add load read-csv create new init insert-file ingest write
 import STORE FILE --append --table PATH: append
-import STORE FILE --table PATH: write
 export STORE TABLE FILE: save backup-table download
 sql STORE \"insert into table values (...)\": insert upsert merge
 drop STORE TABLE: del remove unlink rmdir
@@ -37,7 +36,7 @@ drumlin --version: version ver
 completions bash|zsh|fish: completion complete autocomplete
 ui STORE: gui web serve browse dashboard
 doctor STORE: diagnose test ping
-update STORE TABLE COLUMN=VALUE: modify replace
+update STORE TABLE --set COLUMN=VALUE: modify replace
 alter STORE TABLE: rename-column add-column drop-column
 ";
 
@@ -78,9 +77,9 @@ fn line(error: &clap::Error, command: &str) -> Option<String> {
             if Path::new(word).is_dir() {
                 return Some(format!("drumlin ls {word}, or drumlin sql {word}"));
             }
-            let lines = COMMANDS.lines().filter_map(|line| line.rsplit_once(": "));
+            let mut lines = COMMANDS.lines().filter_map(|line| line.rsplit_once(": "));
             let known = |(_, words): &(&str, &str)| words.split(' ').any(|other| other.eq_ignore_ascii_case(word));
-            let (line, _) = lines.into_iter().find(known)?;
+            let (line, _) = lines.find(known)?;
             Some(if line.starts_with("drumlin") { line.to_owned() } else { format!("drumlin {line}") })
         }
         ErrorKind::UnknownArgument => {
@@ -135,6 +134,16 @@ mod tests {
         for (line, words) in super::COMMANDS.lines().filter_map(|line| line.rsplit_once(": ")) {
             let first = line.split(' ').next().unwrap();
             assert!(own.contains(first) || first == "drumlin", "{line}");
+            let options =
+                line.split([' ', ',']).filter_map(|word| word.strip_prefix("--")).filter(|_| first != "drumlin");
+            for option in options {
+                let known = |name: &str| {
+                    let command = command.find_subcommand(name);
+                    command.is_some_and(|command| command.get_arguments().any(|one| one.get_long() == Some(option)))
+                };
+                // A second command of the line may have it.
+                assert!(line.split(' ').any(known), "{line}: --{option}");
+            }
             for word in words.split(' ') {
                 assert!(!own.contains(word) && seen.insert(word), "{word}");
             }

@@ -179,11 +179,7 @@ impl<R: Read> Rows<R> {
             }
         }
         // Arrow checks only that all values one after another are UTF-8. A batch ends with a row, so it is UTF-8 by itself.
-        let batch = match std::str::from_utf8(&self.raw) {
-            Ok(_) => self.decoder.flush(),
-            Err(error) => Err(ArrowError::ParseError(error.to_string())),
-        };
-        let batch = match batch {
+        let batch = match check_utf8(&self.raw).and_then(|()| self.decoder.flush()) {
             Ok(batch) => batch,
             Err(error) => return Err(self.explained(error)),
         };
@@ -246,8 +242,7 @@ impl<R: Read> Rows<R> {
             };
             let text = &text[..taken];
             if !std::mem::take(&mut header) {
-                let checked = std::str::from_utf8(text).map_err(|e| ArrowError::ParseError(e.to_string()));
-                let ended = checked.and_then(|_| decoder.decode(b"\n")).and_then(|_| decoder.decode(&[]));
+                let ended = check_utf8(text).and_then(|()| decoder.decode(b"\n")).and_then(|_| decoder.decode(&[]));
                 match ended.and_then(|_| decoder.flush()) {
                     Ok(Some(row)) => each(start, text, Ok(row))?,
                     Ok(None) => {}
@@ -293,6 +288,10 @@ impl<R: Read> Rows<R> {
 /// A decoder for one row, without a header.
 fn one_row(form: &TextForm, schema: SchemaRef) -> Decoder {
     ReaderBuilder::new(schema).with_format(format(form).with_header(false)).with_batch_size(1).build_decoder()
+}
+
+fn check_utf8(text: &[u8]) -> Result<(), ArrowError> {
+    std::str::from_utf8(text).map(drop).map_err(|error| ArrowError::ParseError(error.to_string()))
 }
 
 fn lines(text: &[u8]) -> u64 {

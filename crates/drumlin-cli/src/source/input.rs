@@ -93,6 +93,15 @@ impl Input {
         }
     }
 
+    /// The first uncompressed bytes, at most `count`.
+    pub fn first(&mut self, count: u64) -> Result<Vec<u8>> {
+        self.look(|bytes| {
+            let mut first = Vec::new();
+            bytes.take(count).read_to_end(&mut first).map_err(|e| Error::unavailable(e.to_string()))?;
+            Ok(first)
+        })
+    }
+
     /// The uncompressed bytes from the start, and a counter of stored bytes read.
     pub fn into_bytes(self) -> Result<(Box<dyn Read>, Arc<AtomicU64>)> {
         let bytes: Box<dyn Read> = match self.origin {

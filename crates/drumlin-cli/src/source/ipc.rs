@@ -24,12 +24,7 @@ enum Form {
 }
 
 fn form(input: &mut Input) -> Result<Form> {
-    let mut head = Vec::new();
-    input.look(|bytes| {
-        let read = bytes.take(FILE.len() as u64).read_to_end(&mut head);
-        read.map_err(|e| Error::unavailable(e.to_string()))
-    })?;
-    match head {
+    match input.first(FILE.len() as u64)? {
         head if head.starts_with(FILE) => Ok(Form::File),
         head if head.starts_with(STREAM) => Ok(Form::Stream),
         head if head.starts_with(b"FEA1") => {

@@ -16,7 +16,6 @@ mod parquet_intervals;
 mod text;
 
 use std::collections::HashSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,12 +131,7 @@ impl Source {
 
 /// Fails if the first bytes are those of another format.
 fn check_magic(input: &mut Input, format: Format) -> Result<()> {
-    let mut head = Vec::new();
-    input.look(|bytes| {
-        let read = bytes.take(6).read_to_end(&mut head);
-        read.map_err(|e| Error::unavailable(e.to_string()))
-    })?;
-    let (is, name) = match head.as_slice() {
+    let (is, name) = match input.first(6)?.as_slice() {
         [b'P', b'A', b'R', b'1', ..] => (Format::Parquet, "parquet"),
         b"ARROW1" => (Format::Arrow, "arrow"),
         _ => return Ok(()),
