@@ -1,6 +1,5 @@
 """What people give and get at first: handles, lists of frames, and files by their name."""
 
-import datetime as dt
 import io
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from market import market
 
 import drumlin
 
 
 @pytest.fixture
 def store() -> drumlin.Store:
-    store = drumlin.open("memory://")
-    rows = {"ts": [dt.datetime(2026, 1, day) for day in (1, 2, 3)], "close": [1.0, 60.0, 3.0], "sym": ["A", "B", "A"]}
-    store.write("prices/us/AAPL", rows, sort="ts")
-    store.append("prices/us/AAPL", {"ts": [dt.datetime(2026, 1, 4)], "close": [4.0], "sym": ["B"]})
-    store.write("prices/us/MSFT", rows)
-    users = store.table("users")
-    users.create({"id": int, "email": "text", "born": dt.date}, key="id")
-    users.upsert([{"id": n, "email": f"u{n}", "born": None} for n in range(5)])
-    return store
+    return market()
 
 
 def test_rows_are_not_taken_for_an_array(store: drumlin.Store) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from market import market
 
 import drumlin
 from drumlin import _habits, col
@@ -27,15 +28,7 @@ DAY = dt.date(2026, 1, 2)
 
 @pytest.fixture
 def store() -> drumlin.Store:
-    store = drumlin.open("memory://")
-    rows = {"ts": [dt.datetime(2026, 1, day) for day in (1, 2, 3)], "close": [1.0, 60.0, 3.0], "sym": ["A", "B", "A"]}
-    store.write("prices/us/AAPL", rows, sort="ts")
-    store.append("prices/us/AAPL", {"ts": [dt.datetime(2026, 1, 4)], "close": [4.0], "sym": ["B"]})
-    store.write("prices/us/MSFT", rows)
-    users = store.table("users")
-    users.create({"id": int, "email": "text", "born": dt.date}, key="id")
-    users.upsert([{"id": n, "email": f"u{n}", "born": None} for n in range(5)])
-    return store
+    return market()
 
 
 # What works.

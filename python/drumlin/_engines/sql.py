@@ -21,6 +21,7 @@ __all__ = [
     "Place",
     "connect",
     "keep_uuids",
+    "literal",
     "outside_quotes",
     "plain_quotes",
     "prepare",
@@ -122,6 +123,11 @@ def keep_uuids(connection: Any, types: dict[str, str]) -> None:
     """Has UUIDs of a result come as 16 bytes, which a table of such types has, rather than as text."""
     if "UUID" in types.values():
         connection.execute("set arrow_lossless_conversion = true")
+
+
+def literal(text: str) -> str:
+    """A text as SQL has it as a value."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:
@@ -288,7 +294,7 @@ def _plain(text: str) -> str:
     if not text.startswith("$"):
         return text
     inner = text[text.index("$", 1) + 1 : text.rindex("$", 0, -1)]
-    return "'" + inner.replace("'", "''") + "'"
+    return literal(inner)
 
 
 def _names(text: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from drumlin._engines.refusals import check, check_dialect, with_way
 from drumlin._engines.sql import (
     connect,
     keep_uuids,
+    literal,
     outside_quotes,
     plain_quotes,
     prepare,
@@ -300,7 +301,6 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
         given = rows(connection, made)
         if exists:
             given = given.read_all()
-        if exists:
             table.drop()
         return table.write(given)
     if exists:
@@ -373,19 +373,15 @@ def _copy(place: Any, told: dict[str, Any]) -> Any:
             raise InvalidArgument(
                 f"COPY FROM takes no options; use insert into t select * from read_csv({told['file']!r}, ...)"
             )
-        asked = {"query": f"select * from {_literal(told['file'])}", "conflict": None}
+        asked = {"query": f"select * from {literal(told['file'])}", "conflict": None}
         return _insert(place, {**asked, "table": told["table"], "columns": told["columns"]})
     columns = ", ".join(map(quoted, told["columns"])) or "*"
     text = told["query"] or f"select {columns} from {quoted(told['table'])}"
     connection = connect()
     bound = prepare(connection, place, text, None)
     relation(connection, bound)
-    text = f"copy ({bound.text}) to {_literal(told['file'])} {told['options']}"
+    text = f"copy ({bound.text}) to {literal(told['file'])} {told['options']}"
     return attended(connection, lambda: connection.sql(text))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 _DO: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
