@@ -46,7 +46,7 @@ fn main() -> drumlin::Result<()> {
     let mut rng = fastrand::Rng::with_seed(1);
     for (what, batch) in [("get_many of 1 key in memory", 1), ("get_many of 32 keys in memory", 32)] {
         let asked: Vec<RecordBatch> =
-            (0..2000).map(|_| rows((0..batch).map(|_| rng.i64(..ROWS))).project(&[0]).expect("a column")).collect();
+            (0..2000).map(|_| rows((0..batch).map(|_| rng.i64(0..ROWS))).project(&[0]).expect("a column")).collect();
         report(what, asked.len(), || {
             for keys in &asked {
                 table.get_many(keys, &Default::default()).expect("reads");

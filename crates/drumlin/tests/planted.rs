@@ -379,7 +379,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 95] = [
+    let single: [(Bug, Check); 96] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -421,6 +421,7 @@ fn main() {
         (Bug::IgnoreRest, rules::blocks_rest),
         (Bug::CrossOffFailed, rules::failed_deletions_stay_listed),
         (Bug::LeaveInTrash, rules::undropped_tables_stay),
+        (Bug::DropAtOnce, rules::the_last_drop_comes_back_first),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -137,6 +137,22 @@ fn folders_hold_what_one_can_look_over() {
 /// Functions that are tables of cases.
 const CASES: [&str; 1] = ["apply_effect"];
 
+/// `0..9` was meant by `..9` of a type with a sign, which begins at the type's minimum: rows that a filter never finds.
+#[test]
+fn random_numbers_with_a_sign_say_where_they_begin() {
+    let mut wrong = Vec::new();
+    for file in crates() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for kind in ["i8", "i16", "i32", "i64", "i128", "isize"] {
+            let draw = format!(".{kind}(..");
+            let draws = text.match_indices(&draw).map(|(at, found)| &text[at + found.len()..]);
+            let ended = draws.filter(|rest| !rest.starts_with(')'));
+            wrong.extend(ended.map(|rest| format!("{}: .{kind}(..{}", file.display(), &rest[..rest.len().min(9)])));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn functions_are_not_too_long() {
     let mut wrong = Vec::new();

@@ -236,6 +236,8 @@ pub enum Bug {
     KeepFigures = 209,
     /// Rows with some of the columns are completed from what is there, even if others change that in between.
     CompleteBlindly = 210,
+    /// Of tables that are dropped from one path at one time, the order of the drops is forgotten.
+    DropAtOnce = 211,
 }
 
 #[cfg(feature = "planted-bugs")]

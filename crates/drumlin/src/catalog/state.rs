@@ -19,19 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sessions, TableMap, Totals, Trigger, Views,
+    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sessions, TableMap, Totals, Trash, Trigger,
+    Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
-
-/// A dropped table that can still be restored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trash {
-    /// Where it was.
-    pub path: Path,
-    /// When it was dropped.
-    pub time: Timestamp,
-}
 
 /// A name that holds versions of tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,7 +52,7 @@ pub struct State {
     /// Applies where no node sets a retention.
     pub default_retention: Option<Retention>,
     /// Dropped tables that can still be restored.
-    pub trash: OrdMap<TableId, Trash>,
+    pub trash: Trash,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
@@ -246,7 +238,7 @@ impl State {
         self.tree.same(&other.tree)
             && self.same_tables(other)
             && self.paths.ptr_eq(&other.paths)
-            && self.trash.ptr_eq(&other.trash)
+            && self.trash.same(&other.trash)
             && self.snapshots.ptr_eq(&other.snapshots)
             && self.declared.ptr_eq(&other.declared)
     }

@@ -82,7 +82,7 @@ pub fn events(
     // Where the commit has put tables so far.
     let mut put: BTreeMap<TableId, Path> = BTreeMap::new();
     let place = |put: &BTreeMap<TableId, Path>, id: TableId| {
-        let trash = || after.trash.get(&id).map(|trash| &trash.path);
+        let trash = || after.trash.get(id).map(|trash| &trash.path);
         put.get(&id).or_else(|| before.path_of(id)).or_else(|| after.path_of(id)).or_else(trash).cloned()
     };
     let table_event = |put: &BTreeMap<TableId, Path>, table: TableId, action| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Declared, Snapshot, State, Trash};
+use super::{Declared, Snapshot, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::tree::nodes::refuse_tables;
@@ -118,7 +118,7 @@ impl State {
             }
             Effect::DropTable { table } => {
                 let path = self.unlink(*table, seq)?;
-                self.trash.insert(*table, Trash { path, time });
+                self.trash.put(*table, path, time);
             }
             Effect::CopyTable { from, table, path, version } => self.copy_table(*from, *table, path, *version, seq)?,
             Effect::AdoptTables { tables } => self.adopt_tables(tables, seq, time)?,
@@ -128,20 +128,15 @@ impl State {
             }
             Effect::RestoreTable { table, from, version } => self.restore_table(*table, *from, *version, seq, time)?,
             Effect::UndropTable { table, path } => {
-                let dropped = self.trash.remove(table);
+                self.take_from_trash(*table)?;
                 if planted(Bug::LeaveInTrash) {
-                    self.trash.extend(dropped.clone().map(|trash| (*table, trash)));
-                }
-                if dropped.is_none() {
-                    return Err(Error::not_found(format!("table {table} is not in the trash")));
+                    self.trash.put(*table, path.clone(), time);
                 }
                 self.link(path, *table, seq)?;
             }
             Effect::Condemn { tables } => {
                 for table in tables {
-                    if self.trash.remove(table).is_none() {
-                        return Err(Error::not_found(format!("table {table} is not in the trash")));
-                    }
+                    self.take_from_trash(*table)?;
                     self.unlinked(*table, seq)?;
                 }
             }
@@ -179,7 +174,7 @@ impl State {
                 for (id, version) in snapshot.pins.values() {
                     let mut table = TableState::clone(&*self.get(*id)?);
                     table.unpin(*version);
-                    let gone = !self.paths.contains_key(id) && !self.trash.contains_key(id);
+                    let gone = !self.paths.contains_key(id) && !self.trash.contains(*id);
                     if !gone {
                         self.shed(&mut table, seq)?;
                     }

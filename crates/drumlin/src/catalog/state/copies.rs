@@ -93,6 +93,13 @@ impl State {
         Ok(())
     }
 
+    pub(super) fn take_from_trash(&mut self, id: TableId) -> Result<()> {
+        match self.trash.take(id) {
+            true => Ok(()),
+            false => Err(Error::not_found(format!("table {id} is not in the trash"))),
+        }
+    }
+
     /// Takes a table off the tree; returns the path that it had.
     pub(super) fn unlink(&mut self, id: TableId, seq: Seq) -> Result<Path> {
         let missing = || Error::not_found(format!("table {id} is not in the tree"));

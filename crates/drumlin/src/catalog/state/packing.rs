@@ -13,7 +13,7 @@ use crate::table::{PlanOptions, TableState, plan};
 impl State {
     /// What a page says of a table.
     pub(in crate::catalog) fn figures_of(&self, table: &TableState) -> TableSummary {
-        let is_planned = !self.trash.contains_key(&table.id) && !planted(Bug::ForgetWaiting);
+        let is_planned = !self.trash.contains(table.id) && !planted(Bug::ForgetWaiting);
         let waits = || is_planned && !plan(table, &PlanOptions::default()).windows.is_empty();
         TableSummary {
             versions: table.versions.len() as u64,
@@ -31,9 +31,9 @@ impl State {
         let mut bytes = self.tables.figures().map(|figures| figures.history_bytes).sum::<u64>();
         for (packed, now) in self.tables.replaced() {
             bytes = bytes.saturating_sub(packed?.history_bytes);
-            bytes += now.map_or(0, |table| if self.trash.contains_key(&table.id) { 0 } else { of(table) });
+            bytes += now.map_or(0, |table| if self.trash.contains(table.id) { 0 } else { of(table) });
         }
-        for id in self.trash.keys().filter(|id| !self.tables.is_open(**id)) {
+        for id in self.trash.tables().keys().filter(|id| !self.tables.is_open(**id)) {
             bytes = bytes.saturating_sub(self.tables.figures_of(*id)?.map_or(0, |figures| figures.history_bytes));
         }
         Ok(bytes)
@@ -87,7 +87,7 @@ impl State {
     /// The tables that are not in the tree: in the trash, or held by snapshots only.
     pub fn tables_off_tree(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
         let pinned = self.snapshots.values().flat_map(|snapshot| snapshot.pins.values().map(|(id, _)| *id));
-        let ids: BTreeSet<TableId> = self.trash.keys().copied().chain(pinned).collect();
+        let ids: BTreeSet<TableId> = self.trash.tables().keys().copied().chain(pinned).collect();
         let unlinked = ids.into_iter().filter(|id| !self.paths.contains_key(id));
         unlinked.filter_map(|id| self.table(id).transpose())
     }

@@ -39,7 +39,7 @@ impl State {
             ids.insert(table.id);
             totals.add(&table);
             // Nothing depends on what is said of tables that are decoded, or in the trash.
-            let depends = !self.tables.is_open(table.id) && !self.trash.contains_key(&table.id);
+            let depends = !self.tables.is_open(table.id) && !self.trash.contains(table.id);
             said &= !depends || self.tables.says(&table, &|table| self.figures_of(table))?;
             pins.extend(table.pins.iter().map(|(version, pin)| ((table.id, *version), pin.holds)));
             for address in table.addresses() {
@@ -97,7 +97,7 @@ impl State {
             if let Some(id) = node.table() {
                 tables += 1;
                 let linked = self.path_of(id).is_some_and(|known| known.as_str() == path);
-                if !linked || is_missing(id) || self.trash.contains_key(&id) {
+                if !linked || is_missing(id) || self.trash.contains(id) {
                     stray = Some(format!("'{path}' holds table {id}, which does not exist"));
                 }
             }
@@ -108,7 +108,7 @@ impl State {
         if tables != self.linked() {
             return bad("tables have paths that the tree does not have".into());
         }
-        match self.trash.keys().find(|id| is_missing(**id)) {
+        match self.trash.tables().keys().find(|id| is_missing(**id)) {
             Some(id) => bad(format!("table {id} in the trash does not exist")),
             None => self.check_definitions(),
         }

@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap};
+use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap, Trash};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -137,7 +137,7 @@ impl Index {
             objects: BTreeMap::new(),
             nodes: write_nodes(Section::new(&old.nodes, &emptied), then, now, &mut pack)?,
             tables: Vec::new(),
-            trash: write_map(Section::new(&old.trash, &emptied), &then.trash, &now.trash, &mut pack)?,
+            trash: write_map(Section::new(&old.trash, &emptied), then.trash.tables(), now.trash.tables(), &mut pack)?,
             snapshots: write_map(Section::new(&old.snapshots, &emptied), &then.snapshots, &now.snapshots, &mut pack)?,
             blocks: write_map(Section::new(&old.blocks, &emptied), &then.ledger.blocks, &now.ledger.blocks, &mut pack)?,
             shared: write_map(Section::new(&old.shared, &emptied), &then.ledger.shared, &now.ledger.shared, &mut pack)?,
@@ -190,7 +190,7 @@ impl Index {
         state.holds = self.holds.clone();
         state.uses = self.uses;
         let mut tables: OrdMap<TableId, Arc<TableState>> = read_map(chunks.by_ref().take(self.tables.len()))?;
-        state.trash = read_map(chunks.by_ref().take(self.trash.len()))?;
+        state.trash = Trash::of(read_map(chunks.by_ref().take(self.trash.len()))?);
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;
         state.ledger.blocks = read_map(chunks.by_ref().take(self.blocks.len()))?;
         state.ledger.shared = read_map(chunks.by_ref().take(self.shared.len()))?;

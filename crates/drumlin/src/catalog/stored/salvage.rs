@@ -78,12 +78,11 @@ impl State {
             self.tree.edit(&path, seq, |node| node.edit_extra(|extra| extra.table = None));
             mended.push(Mended::TableGone(id, Some(Path::trusted(&path))));
         }
-        let trash = std::mem::take(&mut self.trash);
-        for (id, trash) in trash {
-            match self.tables.get_open(id).is_some() {
-                true if seen.contains(&id) => {}
-                true => drop(self.trash.insert(id, trash)),
-                false => mended.push(Mended::TableGone(id, Some(trash.path))),
+        for (id, dropped) in std::mem::take(&mut self.trash).tables() {
+            match self.tables.get_open(*id).is_some() {
+                true if seen.contains(id) => {}
+                true => self.trash.put(*id, dropped.path.clone(), dropped.time),
+                false => mended.push(Mended::TableGone(*id, Some(dropped.path.clone()))),
             }
         }
     }
@@ -144,7 +143,7 @@ impl State {
     fn place_strays(&mut self, mended: &mut Vec<Mended>) {
         let is_stray = |table: &&Arc<TableState>| {
             let unheld = table.versions.iter().any(|record| !table.pins.contains_key(&record.version));
-            unheld && !self.paths.contains_key(&table.id) && !self.trash.contains_key(&table.id)
+            unheld && !self.paths.contains_key(&table.id) && !self.trash.contains(table.id)
         };
         let strays: Vec<TableId> = self.tables.open().filter(is_stray).map(|table| table.id).collect();
         for id in strays {

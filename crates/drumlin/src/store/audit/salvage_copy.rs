@@ -147,7 +147,7 @@ fn read_group(reader: &BlockReader, address: &Address, (rows, types): &LayerShap
 
 /// Which rows of which versions go with a row group.
 fn loss_of(state: &State, table: &TableState, group: &RowGroup, why: &str) -> Loss {
-    let path = state.path_of(table.id).or_else(|| state.trash.get(&table.id).map(|trash| &trash.path));
+    let path = state.path_of(table.id).or_else(|| state.trash.get(table.id).map(|trash| &trash.path));
     let listed = table.versions.iter().map(|record| record.version);
     let versions: BTreeSet<Version> = listed.chain(table.pins.keys().copied()).collect();
     let lost = versions.into_iter().filter_map(|version| {

@@ -79,13 +79,13 @@ impl Store {
     pub fn trash(&self) -> Result<Vec<TrashItem>> {
         self.while_reclaimed(|| {
             let (state, _pin) = self.pinned_state()?;
-            let mut items = Vec::with_capacity(state.trash.len());
-            for (id, trash) in &state.trash {
+            let mut items = Vec::with_capacity(state.trash.tables().len());
+            for (id, dropped) in state.trash.tables() {
                 let Some(table) = state.table(*id)? else { continue };
                 items.push(TrashItem {
                     table: *id,
-                    path: trash.path.to_string(),
-                    time: trash.time,
+                    path: dropped.path.to_string(),
+                    time: dropped.time,
                     rows: self.newest_rows(&state, &table)?,
                     bytes: table.bytes(),
                 });
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// Restores the table most recently dropped from `path`, with all its versions, at the path `to`, which must hold
-    /// no table; by default where it was.
+    /// no table; by default where it was. O(log tables).
     ///
     /// # Errors
     /// `NotFound` if nothing dropped from `path` is left, `AlreadyExists` if `to` holds a table.
@@ -104,11 +104,10 @@ impl Store {
         let from = Path::new(path)?;
         let to = to.map(Path::new).transpose()?.unwrap_or_else(|| from.clone());
         self.commit_effects(move |state| {
-            let dropped = state.trash.iter().filter(|(_, trash)| trash.path == from);
-            let newest = dropped.max_by_key(|(id, trash)| (trash.time, **id));
-            let (table, _) =
-                newest.ok_or_else(|| Error::not_found(format!("no table that was dropped from '{from}' is left")))?;
-            Ok(vec![Effect::UndropTable { table: *table, path: to.clone() }])
+            let last = state.trash.last_from(&from);
+            let table =
+                last.ok_or_else(|| Error::not_found(format!("no table that was dropped from '{from}' is left")))?;
+            Ok(vec![Effect::UndropTable { table, path: to.clone() }])
         })?;
         Ok(())
     }

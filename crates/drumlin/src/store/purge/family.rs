@@ -21,7 +21,7 @@ pub(in crate::store) type Records = BTreeMap<Address, Vec<(TableId, Arc<RowGroup
 /// the same row groups. O(row groups of the store).
 pub(in crate::store) fn family(state: &State, pattern: &Pattern) -> Result<Family> {
     let mut family: Family = state.ids_matching(pattern).map(|(_, table)| (table, true)).collect();
-    let trash = state.trash.iter().filter(|(_, trash)| pattern.matches_path(trash.path.as_str()));
+    let trash = state.trash.tables().iter().filter(|(_, trash)| pattern.matches_path(trash.path.as_str()));
     family.extend(trash.map(|(id, _)| (*id, true)));
     for (path, (id, _)) in state.snapshots.values().flat_map(|snapshot| &snapshot.pins) {
         if pattern.matches_path(path.as_str()) && state.table(*id)?.is_some() {
@@ -65,7 +65,7 @@ pub(in crate::store) fn place_of(state: &State, id: TableId) -> String {
         let mut pins = state.snapshots.values().flat_map(|snapshot| &snapshot.pins);
         pins.find(|(_, (table, _))| *table == id).map(|(path, _)| path)
     };
-    let path = state.path_of(id).or_else(|| state.trash.get(&id).map(|trash| &trash.path)).or_else(pinned);
+    let path = state.path_of(id).or_else(|| state.trash.get(id).map(|trash| &trash.path)).or_else(pinned);
     path.map_or_else(|| format!("(table {id})"), ToString::to_string)
 }
 

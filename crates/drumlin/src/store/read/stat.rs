@@ -92,7 +92,7 @@ impl Store {
         let mut stat = StoreStat {
             seq: state.seq.0,
             nodes: state.tree.len() as u64,
-            trash: state.trash.len() as u64,
+            trash: state.trash.tables().len() as u64,
             snapshots: state.snapshots.len() as u64,
             holds: state.holds.open.len() as u64,
             log_bytes: bytes(names::LOG)? + bytes(names::CATALOG)?,

@@ -188,7 +188,7 @@ impl Layout {
                     let table = table?;
                     let home = match state.path_of(table.id) {
                         Some(_) => TableHome::Tree,
-                        None if state.trash.contains_key(&table.id) => TableHome::Trash,
+                        None if state.trash.contains(table.id) => TableHome::Trash,
                         None => TableHome::Snapshots,
                     };
                     if !draw(table, home)? {
@@ -273,7 +273,7 @@ impl<'a> Drawing<'a> {
         }
         let path = match home {
             TableHome::Tree => place(self.state, table.id),
-            TableHome::Trash => self.state.trash[&table.id].path.to_string(),
+            TableHome::Trash => self.state.trash.tables()[&table.id].path.to_string(),
             TableHome::Snapshots => self.held.get(&table.id).cloned().unwrap_or_else(|| place(self.state, table.id)),
         };
         let before = self.cells.len();

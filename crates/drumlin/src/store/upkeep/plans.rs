@@ -53,7 +53,7 @@ pub(in crate::store) fn plans(state: &State, options: &PlanOptions) -> Result<Ve
 }
 
 fn plan_of(state: &State, table: &TableState, options: &PlanOptions) -> Option<(TableId, Plan)> {
-    let wanted = (!state.trash.contains_key(&table.id)).then(|| plan(table, options));
+    let wanted = (!state.trash.contains(table.id)).then(|| plan(table, options));
     wanted.filter(|plan| plan.groups_before > 0).map(|plan| (table.id, plan))
 }
 

@@ -136,8 +136,11 @@ impl Store {
         let grace = if planted(Bug::IgnoreGrace) { 0 } else { grace };
         let now = self.commits().times().age(self.state()?.time);
         let over = move |state: &State| -> Vec<TableId> {
-            let over =
-                state.trash.iter().filter(|(_, trash)| grace == 0 || trash.time.0.saturating_add(grace) <= now.0);
+            let over = state
+                .trash
+                .tables()
+                .iter()
+                .filter(|(_, trash)| grace == 0 || trash.time.0.saturating_add(grace) <= now.0);
             over.map(|(id, _)| *id).collect()
         };
         let trash = over(&*self.state()?);
@@ -462,7 +465,7 @@ impl Store {
             fragment_bytes: state.ledger.blocks().map(|(_, used)| used.bytes.saturating_sub(used.live_bytes)).sum(),
             ..Holding::default()
         };
-        for id in state.trash.keys() {
+        for id in state.trash.tables().keys() {
             holding.trash_bytes += state.table(*id)?.map_or(0, |table| table.bytes());
         }
         holding.history_bytes = state.history_bytes()?;

@@ -47,7 +47,7 @@ impl Store {
         let state = self.state()?;
         let is_due = |table: &TableState| {
             let changed = options.plan != PlanOptions::default() || since.is_none_or(|since| table.layout_seq > since);
-            changed && table.groups.len() > 1 && !table.order().is_empty() && !state.trash.contains_key(&table.id)
+            changed && table.groups.len() > 1 && !table.order().is_empty() && !state.trash.contains(table.id)
         };
         let mut tables = Vec::new();
         match options.plan == PlanOptions::default() {

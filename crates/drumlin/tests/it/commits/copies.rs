@@ -413,7 +413,7 @@ fn tables_with_a_key_agree_with_maps() {
             let paths: Vec<String> = tables.keys().cloned().collect();
             let path = paths[rng.usize(..paths.len())].clone();
             let to = format!("k/{}", rng.u8(..4));
-            let fresh: Rows = (0..rng.usize(1..30)).map(|_| (rng.i64(..60), Some(format!("{step}")))).collect();
+            let fresh: Rows = (0..rng.usize(1..30)).map(|_| (rng.i64(0..60), Some(format!("{step}")))).collect();
             let frame = batch(&fresh.clone().into_iter().collect::<Vec<_>>());
             match rng.u8(..12) {
                 0..4 => {

@@ -174,6 +174,38 @@ pub fn undropped_tables_stay() -> Checked {
     shows(&store, "t", AsOf::Newest, &numbered(0, 30))
 }
 
+/// Of tables that were dropped from one path, the last one comes back first, also if the clock stands still, or in one
+/// transaction.
+pub fn the_last_drop_comes_back_first() -> Checked {
+    for at_once in [false, true] {
+        let (disk, clock) = (SimDisk::in_memory(), at(DAY));
+        let store = open_with(&disk, &clock, 2).unwrap();
+        let tables = ["a", "b", "c"];
+        for (n, table) in tables.iter().enumerate() {
+            store.write(table, batch(&numbered(n as i64, 1)), &Default::default()).unwrap();
+        }
+        // The order in which they were made is not that in which they go.
+        fn each(tables: &impl Tables) -> drumlin::Result<()> {
+            for table in ["b", "c", "a"] {
+                tables.relocate(table, "t", Existing::Refuse)?;
+                tables.drop("t")?;
+            }
+            Ok(())
+        }
+        match at_once {
+            true => store.transact(each).map_err(text)?,
+            false => each(&store).map_err(text)?,
+        }
+        drop(store);
+        let store = open_with(&disk, &clock, 2).unwrap();
+        for (n, back) in [(0, "a"), (2, "c"), (1, "b")] {
+            store.undrop("t", Some(back)).map_err(text)?;
+            shows(&store, back, AsOf::Newest, &numbered(n, 1))?;
+        }
+    }
+    Ok(())
+}
+
 /// A reclaim keeps what was dropped within its grace period.
 pub fn grace_is_given() -> Checked {
     let (disk, clock) = (SimDisk::in_memory(), at(DAY));
@@ -423,6 +455,7 @@ fn reclaim_spares_readers_writers_and_the_trash() {
     readers_keep_what_they_read().unwrap();
     blocks_rest().unwrap();
     undropped_tables_stay().unwrap();
+    the_last_drop_comes_back_first().unwrap();
     grace_is_given().unwrap();
     audits_spare_writers().unwrap();
 }

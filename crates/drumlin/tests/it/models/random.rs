@@ -60,8 +60,8 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
     }
     let path = format!("t/{}", ["a", "b", "c"][rng.usize(..3)]);
     let n = if big && rng.u8(..12) == 0 { rng.usize(100_000..150_000) } else { rng.usize(..40) };
-    let start = rng.i64(..200);
-    let mut fresh: Vec<Row> = (0..n).map(|_| (start + rng.i64(..100), None)).collect();
+    let start = rng.i64(0..200);
+    let mut fresh: Vec<Row> = (0..n).map(|_| (start + rng.i64(0..100), None)).collect();
     for (id, name) in &mut fresh {
         *name = (*id % 4 != 0).then(|| format!("n{}", rng.u8(..20)));
     }
@@ -77,7 +77,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model, big: bool) -> Op {
         0..3 => Op::Write(path, fresh, table.sorted),
         3..10 => Op::Append(path, fresh),
         10..13 if table.sorted => Op::Update(path, fresh),
-        10..16 => Op::Delete(path, rng.i64(2..6), rng.i64(..2)),
+        10..16 => Op::Delete(path, rng.i64(2..6), rng.i64(0..2)),
         16..19 if table.versions.len() > 1 => {
             let all: Vec<u64> = table.versions.keys().copied().collect();
             // The newest one quite often: that is the hard case.

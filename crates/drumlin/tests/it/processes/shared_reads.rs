@@ -105,11 +105,11 @@ fn a_reader_whose_version_is_gone_gets_an_error() {
 
 /// A table, sorted by its first column or not, in which many rows share its values.
 fn write_more(writer: &Store, rng: &mut fastrand::Rng, sorted: bool) {
-    let data: Vec<Row> = (0..rng.usize(1..40)).map(|_| (rng.i64(..6), Some(rng.u32(..).to_string()))).collect();
+    let data: Vec<Row> = (0..rng.usize(1..40)).map(|_| (rng.i64(0..6), Some(rng.u32(..).to_string()))).collect();
     let options = WriteOptions { sort: sorted.then(|| vec!["id".into()]), ..WriteOptions::default() };
     match rng.u8(..8) {
         0 if writer.tree().list("t").is_ok_and(|list| !list.is_empty()) => {
-            let below = rng.i64(..3);
+            let below = rng.i64(0..3);
             writer.table("t").delete(&format!("id = {below}"), &Default::default()).map(drop).unwrap();
         }
         1 => writer.write("t", batch(&data), &options).map(drop).unwrap(),

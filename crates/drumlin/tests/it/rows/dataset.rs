@@ -163,7 +163,7 @@ fn a_data_set_shows_what_its_tables_show() {
         let store = open(&bucket, &clock).unwrap();
         for _ in 0..60 {
             let path = format!("t/{}", rng.u8(..4));
-            let data = numbered(rng.i64(..100), rng.usize(1..40));
+            let data = numbered(rng.i64(0..100), rng.usize(1..40));
             clock.advance(rng.i64(1..1000));
             let exists = store.table(&path).exists().unwrap();
             match rng.u8(..8) {
@@ -183,7 +183,7 @@ fn a_data_set_shows_what_its_tables_show() {
             for as_of in [Some(AsOf::Newest), snapshot].into_iter().flatten() {
                 let options = DatasetOptions { as_of: as_of.clone(), path_columns: vec!["path".into()] };
                 let Ok(dataset) = store.scan("t/*", &options) else { continue };
-                let filter = rng.bool().then(|| Filter::parse(&format!("id > {}", rng.i64(..120))).unwrap());
+                let filter = rng.bool().then(|| Filter::parse(&format!("id > {}", rng.i64(0..120))).unwrap());
                 let limit = rng.bool().then(|| rng.u64(..80));
                 let mut expected = Vec::new();
                 for path in dataset.paths() {

@@ -138,7 +138,7 @@ fn versions_of_any_key_type_are_found_by_key_as_scans_find_them() {
                     }
                 }
             }
-            let asked: Vec<i64> = (0..30).map(|_| rng.i64(..400)).collect();
+            let asked: Vec<i64> = (0..30).map(|_| rng.i64(0..400)).collect();
             let there = |rows: &BTreeSet<i64>| asked.iter().map(|id| rows.contains(id)).collect::<Vec<_>>();
             // The first look-up decides what is cached.
             let newest_first = rng.bool();

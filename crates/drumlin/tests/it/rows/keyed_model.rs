@@ -95,7 +95,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: Option<&KeyedModel>) -> KeyedOp {
         11..14 => KeyedOp::Delete { keys: fresh.iter().map(|(id, _)| *id).collect(), many },
         14 => KeyedOp::Write(distinct(&fresh)),
         15 => KeyedOp::Update(distinct(&fresh)),
-        16..18 => KeyedOp::DeleteWhere(rng.i64(2..5), rng.i64(..2)),
+        16..18 => KeyedOp::DeleteWhere(rng.i64(2..5), rng.i64(0..2)),
         18..20 if model.versions.len() > 1 => {
             let all: Vec<u64> = model.versions.keys().copied().collect();
             let mut some = vec![if rng.bool() { all[all.len() - 1] } else { all[rng.usize(..all.len())] }];

@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{State, TableMap};
+use crate::catalog::{State, TableMap, Trash};
 use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -89,7 +89,7 @@ impl Index {
         let id = |id: &TableId| id.to_string();
         let mut tables: OrdMap<TableId, Arc<TableState>> =
             read_some("tables", &self.tables, take(self.tables.len()), &mut lost, id);
-        state.trash = read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id);
+        state.trash = Trash::of(read_some("trash", &self.trash, take(self.trash.len()), &mut lost, id));
         state.snapshots = read_some("snapshots", &self.snapshots, take(self.snapshots.len()), &mut lost, String::clone);
         // Which blocks are in use follows from the tables.
         take(self.blocks.len());
