@@ -19,6 +19,7 @@ from drumlin._arguments.checks import AsOf, Progress
 from drumlin._arguments.constraints import Constraints
 from drumlin._arguments.expr import Expr, col
 from drumlin._arguments.frames import FrameLike, SchemaLike
+from drumlin._arguments.generated import Generated, now, sequence, uuid
 from drumlin._arguments.rows import KeysLike, RowsLike
 from drumlin._display import bars as _bars
 from drumlin._display import html as _html
@@ -122,13 +123,13 @@ __all__ = [
     "ConditionFailed",
     "Conflict",
     "Constraints",
-    "Corrupt",
-    "Dataset",
-    "Diff",
-    "DatasetPlan",
-    "DeleteReport",
     "CopyReport",
     "CopyToReport",
+    "Corrupt",
+    "Dataset",
+    "DatasetPlan",
+    "DeleteReport",
+    "Diff",
     "DropReport",
     "Durations",
     "Error",
@@ -136,6 +137,7 @@ __all__ = [
     "Expr",
     "Fault",
     "FrameLike",
+    "Generated",
     "Groups",
     "Hold",
     "Holding",
@@ -148,9 +150,9 @@ __all__ = [
     "Locked",
     "Lookup",
     "Loss",
+    "Mask",
     "Merge",
     "MergeReport",
-    "Mask",
     "Metrics",
     "Node",
     "NodeChange",
@@ -193,9 +195,9 @@ __all__ = [
     "Tree",
     "TriggerFailure",
     "Ui",
-    "UpdateReport",
     "Unavailable",
     "Unsupported",
+    "UpdateReport",
     "VacuumPlan",
     "VacuumWindow",
     "VerifyReport",
@@ -203,10 +205,13 @@ __all__ = [
     "VersionsReport",
     "__version__",
     "col",
+    "now",
     "open",
     "options",
     "salvage",
+    "sequence",
     "tree",
+    "uuid",
 ]
 
 

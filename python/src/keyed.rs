@@ -12,7 +12,7 @@ use arrow::ffi::FFI_ArrowArray;
 use arrow::util::display::array_value_to_string;
 use drumlin::arrays::{forgotten, join};
 use drumlin::embedding::caught;
-use drumlin::{Cancel, Error, Frame, LookupOptions, Result, SchemaMode, TableView, Task, TypeName, WriteOptions};
+use drumlin::{Cancel, Error, Frame, LookupOptions, Result, TableView, Task, TypeName, WriteOptions};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyTuple};
@@ -383,15 +383,14 @@ impl Given {
 pub fn write<T: Send>(
     py: Python<'_>,
     given: Given,
-    metadata: Option<String>,
-    schema: SchemaMode,
+    options: WriteOptions,
     progress: Option<Py<PyAny>>,
     call: impl FnOnce(Frame<'static>, &WriteOptions) -> Result<T> + Send,
 ) -> PyResult<T> {
     let few = progress.is_none() && given.is_few();
     let write = |task: Task| {
         let rows = given.into_frame(task.cancel.clone());
-        call(rows, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
+        call(rows, &WriteOptions { task, ..options })
     };
     if few { detached(py, || write(Task::default())) } else { with_progress(py, progress, write) }
 }

@@ -6,6 +6,7 @@
 mod aggregate;
 mod call;
 mod callbacks;
+mod clause;
 mod collect;
 mod dataset;
 mod errors;

@@ -390,6 +390,33 @@ impl From<RecordBatch> for Batches {
     }
 }
 
+/// Rows that a write returns.
+#[derive(Clone)]
+pub struct Returned(Batches, String);
+
+impl PartialEq for Returned {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.schema == other.0.schema && self.0.batches == other.0.batches
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Returned {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("drumlin._results.result")?.call_method1("returned", (self.0, self.1))
+    }
+}
+
+impl Returned {
+    /// Of the table at `path`.
+    pub fn of(rows: RecordBatch, path: &str) -> Self {
+        Self(rows.into(), path.to_owned())
+    }
+}
+
 #[pymethods]
 impl Batches {
     /// Columns of Python values, in the types of a schema.

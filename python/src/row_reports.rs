@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::reports::{Version, describe, record};
+use crate::result::Returned;
 
 record! {
     /// The result of a write by key.
@@ -14,13 +15,18 @@ record! {
         /// The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that
         /// the next checkpoint, snapshot or large write makes.
         version: Option<Version>,
+        /// The rows as they are after the call, or were before it if it deleted them: what ``returning`` asked for, in the
+        /// order in which the keys were given; otherwise None. It has the methods of the result of a read.
+        returned: Option<Returned>,
     } {}
 }
 
-impl From<drumlin::RowsReport> for RowsReport {
-    fn from(report: drumlin::RowsReport) -> Self {
-        let drumlin::RowsReport { seq, rows, version } = report;
-        Self { seq: seq.map(|seq| seq.0), rows, version: version.map(Version::from) }
+impl RowsReport {
+    /// What a write to the table at `path` did.
+    pub fn of(report: drumlin::RowsReport, path: &str) -> Self {
+        let drumlin::RowsReport { seq, rows, version, returned } = report;
+        let returned = returned.map(|rows| Returned::of(rows, path));
+        Self { seq: seq.map(|seq| seq.0), rows, version: version.map(Version::from), returned }
     }
 }
 

@@ -7,11 +7,12 @@ use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, BinaryOperator, ColumnDef, ColumnOption,
     ConflictTarget, CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, Merge, MergeAction,
     MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, MergeUpdateKind, ObjectName,
-    ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SqliteOnConflict, Statement, TableAlias,
-    TableConstraint, TableFactor, TableObject, TableWithJoins, Update,
+    ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SelectItem, SequenceOptions, SqliteOnConflict,
+    Statement, TableAlias, TableConstraint, TableFactor, TableObject, TableWithJoins, Update,
 };
 use sqlparser::dialect::DuckDbDialect;
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::Token;
 
 use crate::errors::raise;
 
@@ -103,9 +104,7 @@ fn sets(assignments: &[Assignment]) -> Result<Vec<(String, String)>> {
 
 fn insert(insert: &Insert) -> Result<Value> {
     let TableObject::TableName(name) = &insert.table else { return Err(unsupported("INSERT INTO FUNCTION")) };
-    if insert.returning.is_some() {
-        return Err(unsupported("INSERT RETURNING"));
-    }
+    let returning = insert.returning.as_ref().map(|items| returned(items)).transpose()?;
     let columns = insert.columns.iter().map(column).collect::<Result<Vec<_>>>()?;
     let conflict = match (&insert.or, insert.ignore, insert.replace_into, &insert.on) {
         (Some(SqliteOnConflict::Replace), ..) | (_, _, true, _) => json!({ "do": "replace" }),
@@ -129,7 +128,9 @@ fn insert(insert: &Insert) -> Result<Value> {
         (None, false, false, None) => Value::Null,
     };
     let query = insert.source.as_ref().map(ToString::to_string);
-    Ok(json!({ "do": "insert", "table": path(name)?, "columns": columns, "query": query, "conflict": conflict }))
+    Ok(json!({
+        "do": "insert", "table": path(name)?, "columns": columns, "query": query, "conflict": conflict, "returning": returning,
+    }))
 }
 
 fn update(update: &Update) -> Result<Value> {
@@ -264,6 +265,26 @@ fn create(create: &CreateTable) -> Result<Value> {
     }))
 }
 
+/// The columns that a statement returns; a star means all.
+fn returned(items: &[SelectItem]) -> Result<Vec<String>> {
+    let column = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Identifier(name)) => Ok(name.value.clone()),
+        SelectItem::Wildcard(_) if items.len() == 1 => Ok("*".to_owned()),
+        other => Err(Error::invalid(format!("RETURNING gives columns by name, or *, not '{other}'"))),
+    };
+    items.iter().map(column).collect()
+}
+
+/// PostgreSQL's names of types whose default is a sequence.
+const SERIAL: [(&str, &str); 4] =
+    [("serial", "integer"), ("serial4", "integer"), ("bigserial", "bigint"), ("serial8", "bigint")];
+
+/// Whether words of other systems say that a column counts.
+fn is_counted(words: &[Token]) -> bool {
+    let known = ["autoincrement", "auto_increment"];
+    words.iter().any(|word| known.iter().any(|known| word.to_string().eq_ignore_ascii_case(known)))
+}
+
 fn definition(column: &ColumnDef) -> Result<Value> {
     let (mut not_null, mut key, mut default, mut checks) = (false, false, None, Vec::new());
     for option in &column.options {
@@ -272,6 +293,15 @@ fn definition(column: &ColumnDef) -> Result<Value> {
             ColumnOption::NotNull => not_null = true,
             ColumnOption::PrimaryKey(_) => key = true,
             ColumnOption::Default(value) => default = Some(value.to_string()),
+            ColumnOption::Generated { generation_expr: None, sequence_options, .. } => {
+                let start = |option: &SequenceOptions| match option {
+                    SequenceOptions::StartWith(first, _) => Some(first.to_string()),
+                    _ => None,
+                };
+                let start = sequence_options.iter().flatten().find_map(start);
+                default = Some(format!("sequence({})", start.unwrap_or_default()));
+            }
+            ColumnOption::DialectSpecific(words) if is_counted(words) => default = Some("sequence()".to_owned()),
             ColumnOption::Check(check) => {
                 let name = option.name.as_ref().or(check.name.as_ref()).map(|name| &name.value);
                 checks.push(json!([name, check.expr.to_string()]));
@@ -279,7 +309,11 @@ fn definition(column: &ColumnDef) -> Result<Value> {
             other => return Err(unsupported(&first_words(&other.to_string()))),
         }
     }
-    let data_type = column.data_type.to_string();
+    let mut data_type = column.data_type.to_string();
+    if let Some(counted) = SERIAL.iter().find(|(name, _)| data_type.eq_ignore_ascii_case(name)) {
+        data_type = counted.1.to_owned();
+        default.get_or_insert_with(|| "sequence()".to_owned());
+    }
     Ok(json!({
         "name": column.name.value, "type": data_type, "not_null": not_null, "key": key, "default": default, "checks": checks,
     }))

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::{
     Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, UpdateOptions, WhenMatched,
-    WhenNotMatched, WriteOptions,
+    Frame, Generator, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, UpdateOptions,
+    WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::call::{Detached, detached, long, on_caller, with_progress};
+use crate::clause::{Clause, assignments, when_matched, when_not_matched};
 use crate::errors::raise;
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
@@ -66,53 +67,19 @@ impl Table {
         &self,
         py: Python<'_>,
         rows: Rows<'_>,
-        metadata: Option<String>,
-        evolve: bool,
+        options: WriteOptions,
         progress: Option<Py<PyAny>>,
         write: impl FnOnce(&drumlin::Table, Frame<'static>, &WriteOptions) -> Result<drumlin::RowsReport> + Send,
     ) -> PyResult<RowsReport> {
-        let rows = rows.given(evolve, || detached(py, || self.core.schema(&AsOf::Newest)))?;
-        let schema = schema_mode(evolve);
-        Ok(keyed::write(py, rows, metadata, schema, progress, |rows, options| write(&self.core, rows, options))?.into())
+        let rows =
+            rows.given(options.schema == SchemaMode::Evolve, || detached(py, || self.core.schema(&AsOf::Newest)))?;
+        let report = keyed::write(py, rows, options, progress, |rows, options| write(&self.core, rows, options))?;
+        Ok(RowsReport::of(report, self.core.path()))
     }
 }
 
-/// A condition, what follows from it, and the columns that are set.
-type Clause = (Option<String>, String, Vec<(String, String)>);
-
-fn assignments(set: Vec<(String, String)>) -> Result<Vec<(String, Expression)>> {
-    set.into_iter().map(|(name, text)| Ok((name, Expression::parse(&text)?))).collect()
-}
-
-fn when_matched((condition, action, set): Clause) -> Result<(Option<Filter>, WhenMatched)> {
-    let action = match action.as_str() {
-        "update" => WhenMatched::Update(assignments(set)?),
-        "update_all" => WhenMatched::UpdateAll,
-        "delete" => WhenMatched::Delete,
-        other => {
-            return Err(Error::invalid(format!(
-                "'{other}' is not an action of a merge; expected 'update', 'update_all' or 'delete'"
-            )));
-        }
-    };
-    Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
-}
-
-fn when_not_matched((condition, action, set): Clause) -> Result<(Option<Filter>, WhenNotMatched)> {
-    let action = match action.as_str() {
-        "insert" => WhenNotMatched::Insert(assignments(set)?),
-        "insert_all" => WhenNotMatched::InsertAll,
-        other => {
-            return Err(Error::invalid(format!(
-                "'{other}' is not an action of a merge; expected 'insert' or 'insert_all'"
-            )));
-        }
-    };
-    Ok((condition.as_deref().map(Filter::parse).transpose()?, action))
-}
-
-/// Checks by name, columns that take no nulls, and defaults by column.
-type GivenConstraints<'py> = (Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>);
+/// Checks by name, columns that take no nulls, defaults by column, and what makes those that are made.
+type GivenConstraints<'py> = (Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>, Vec<(String, String)>);
 
 /// All rows of a frame.
 fn rows_of(frame: Input) -> Result<RecordBatch> {
@@ -251,7 +218,7 @@ impl Table {
         Ok(with_progress(py, progress, delete)?.into())
     }
 
-    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None))]
+    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None, returning=None))]
     fn upsert(
         &self,
         py: Python<'_>,
@@ -259,11 +226,14 @@ impl Table {
         metadata: Option<String>,
         evolve: bool,
         progress: Option<Py<PyAny>>,
+        returning: Option<Vec<String>>,
     ) -> PyResult<RowsReport> {
-        self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.upsert(rows, options))
+        let write = |table: &drumlin::Table, rows: Frame<'static>, options: &WriteOptions| table.upsert(rows, options);
+        let options = WriteOptions { metadata, schema: schema_mode(evolve), returning, ..WriteOptions::default() };
+        self.write_by_key(py, rows, options, progress, write)
     }
 
-    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None))]
+    #[pyo3(signature = (rows, metadata=None, evolve=false, progress=None, returning=None))]
     fn insert(
         &self,
         py: Python<'_>,
@@ -271,12 +241,16 @@ impl Table {
         metadata: Option<String>,
         evolve: bool,
         progress: Option<Py<PyAny>>,
+        returning: Option<Vec<String>>,
     ) -> PyResult<RowsReport> {
-        self.write_by_key(py, rows, metadata, evolve, progress, |table, rows, options| table.insert(rows, options))
+        let write = |table: &drumlin::Table, rows: Frame<'static>, options: &WriteOptions| table.insert(rows, options);
+        let options = WriteOptions { metadata, schema: schema_mode(evolve), returning, ..WriteOptions::default() };
+        self.write_by_key(py, rows, options, progress, write)
     }
 
     /// Upserts, or inserts, parts that have different columns.
-    #[pyo3(signature = (parts, insert=false, metadata=None, evolve=false, progress=None))]
+    #[pyo3(signature = (parts, insert=false, metadata=None, evolve=false, progress=None, returning=None))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn write_parts(
         &self,
         py: Python<'_>,
@@ -285,6 +259,7 @@ impl Table {
         metadata: Option<String>,
         evolve: bool,
         progress: Option<Py<PyAny>>,
+        returning: Option<Vec<String>>,
     ) -> PyResult<RowsReport> {
         let own = detached(py, || self.core.schema(&AsOf::Newest))?;
         let given = parts.into_iter().map(|part| part.given(evolve, || Ok(own.clone())));
@@ -293,9 +268,44 @@ impl Table {
         let write = if insert { drumlin::Table::insert_batches } else { drumlin::Table::upsert_batches };
         let report = with_progress(py, progress, |task: Task| {
             let batches = given.into_iter().map(|part| part.into_batch(&task.cancel)).collect::<Result<Vec<_>>>()?;
-            write(&self.core, &batches, &WriteOptions { metadata, schema, task, ..WriteOptions::default() })
+            write(&self.core, &batches, &WriteOptions { metadata, schema, task, returning, ..WriteOptions::default() })
         })?;
-        Ok(report.into())
+        Ok(RowsReport::of(report, self.core.path()))
+    }
+
+    /// Adds to columns of rows: `rows` have the key and what is added.
+    #[pyo3(signature = (rows, metadata=None, returning=None))]
+    fn increment(
+        &self,
+        py: Python<'_>,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        returning: Option<Vec<String>>,
+    ) -> PyResult<RowsReport> {
+        let given = rows.given(false, || detached(py, || self.core.schema(&AsOf::Newest)))?;
+        let options = WriteOptions { metadata, returning, ..WriteOptions::default() };
+        let add = || self.core.increment(&given.into_batch(&Cancel::default())?, &options);
+        Ok(RowsReport::of(detached(py, add)?, self.core.path()))
+    }
+
+    /// Upserts `rows` if the rows `expected` are there.
+    #[pyo3(signature = (expected, rows, metadata=None, returning=None))]
+    fn compare_and_set(
+        &self,
+        py: Python<'_>,
+        expected: Rows<'_>,
+        rows: Rows<'_>,
+        metadata: Option<String>,
+        returning: Option<Vec<String>>,
+    ) -> PyResult<RowsReport> {
+        let own = detached(py, || self.core.schema(&AsOf::Newest))?;
+        let (expected, rows) = (expected.given(false, || Ok(own.clone()))?, rows.given(false, || Ok(own))?);
+        let options = WriteOptions { metadata, returning, ..WriteOptions::default() };
+        let set = || {
+            let cancel = Cancel::default();
+            self.core.compare_and_set(&expected.into_batch(&cancel)?, &rows.into_batch(&cancel)?, &options)
+        };
+        Ok(RowsReport::of(detached(py, set)?, self.core.path()))
     }
 
     /// `defaults` has the values of the columns that have one.
@@ -407,6 +417,7 @@ impl Table {
         checks: Vec<(String, String)>,
         not_null: Vec<String>,
         defaults: Option<Bound<'_, PyDict>>,
+        made: Vec<(String, String)>,
         metadata: Option<String>,
     ) -> PyResult<Option<Version>> {
         let defaults = match defaults {
@@ -419,7 +430,12 @@ impl Table {
         };
         let work = move || {
             let checks = checks.into_iter().map(|(name, text)| Ok((name, Filter::parse(&text)?)));
-            let constraints = Constraints { checks: checks.collect::<Result<_>>()?, not_null, defaults };
+            let made = made.into_iter().map(|(name, text)| match Generator::parse(&text, &name) {
+                Some(generator) => Ok((name, generator)),
+                None => Err(Error::invalid(format!("column '{name}': '{text}' makes no default"))),
+            });
+            let (checks, generators) = (checks.collect::<Result<_>>()?, made.collect::<Result<_>>()?);
+            let constraints = Constraints { checks, not_null, defaults, generators };
             let options = UpdateOptions { metadata, ..UpdateOptions::default() };
             self.core.alter(&Alter::AddConstraints(constraints), &options)
         };
@@ -441,29 +457,30 @@ impl Table {
     fn constraints<'py>(&self, py: Python<'py>, as_of: Option<When>) -> PyResult<GivenConstraints<'py>> {
         let when = crate::options::as_of(as_of);
         let read = || Ok((self.core.constraints(&when)?, self.core.schema(&when)?));
-        let (ConstraintsInfo { checks, not_null, defaults }, schema) = detached(py, read)?;
+        let (ConstraintsInfo { checks, not_null, defaults, generators }, schema) = detached(py, read)?;
         let values = PyDict::new(py);
         for (name, value) in defaults {
             let plain = Field::new(&name, value.data_type().clone(), true);
             let field = schema.field_with_name(&name).unwrap_or(&plain);
             values.set_item(&name, to_python(py, field, &value, 0)?)?;
         }
-        Ok((checks, not_null, values))
+        let made = generators.into_iter().map(|(name, generator)| (name, generator.to_string())).collect();
+        Ok((checks, not_null, values, made))
     }
 
-    #[pyo3(signature = (keys, metadata=None, progress=None))]
+    #[pyo3(signature = (keys, metadata=None, progress=None, returning=None))]
     fn delete_keys(
         &self,
         py: Python<'_>,
         keys: Keys<'_>,
         metadata: Option<String>,
         progress: Option<Py<PyAny>>,
+        returning: Option<Vec<String>>,
     ) -> PyResult<RowsReport> {
         let keys = keys.given(|| Ok(detached(py, || self.core.view(&AsOf::Newest))?.key_schema().clone()))?;
-        Ok(keyed::write(py, keys, metadata, SchemaMode::Strict, progress, |keys, options| {
-            self.core.delete_keys(keys, options)
-        })?
-        .into())
+        let options = WriteOptions { metadata, returning, ..WriteOptions::default() };
+        let delete = |keys: Frame<'static>, options: &WriteOptions| self.core.delete_keys(keys, options);
+        Ok(RowsReport::of(keyed::write(py, keys, options, progress, delete)?, self.core.path()))
     }
 
     #[pyo3(signature = (key, as_of=None, columns=None))]

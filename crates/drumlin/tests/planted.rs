@@ -28,6 +28,12 @@ mod faults {
     pub mod histories_folder;
     pub mod log_faults;
 }
+#[path = "it/keys"]
+mod keys {
+    pub mod counting;
+    pub mod generated;
+    pub mod key_types;
+}
 #[path = "it/maintenance"]
 mod maintenance {
     pub mod erasing;
@@ -56,7 +62,6 @@ mod processes {
 mod rows {
     pub mod aggregates;
     pub mod diffs;
-    pub mod key_types;
     pub mod keyed_model;
     pub mod merges;
     pub mod ordered;
@@ -82,12 +87,13 @@ use drumlin::{ErrorKind, Tables};
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use faults::{clocks, crash, histories, histories_folder, log_faults};
+use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, key_types, keyed_model, merges, ordered, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -379,7 +385,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 96] = [
+    let single: [(Bug, Check); 101] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -422,6 +428,11 @@ fn main() {
         (Bug::CrossOffFailed, rules::failed_deletions_stay_listed),
         (Bug::LeaveInTrash, rules::undropped_tables_stay),
         (Bug::DropAtOnce, rules::the_last_drop_comes_back_first),
+        (Bug::CopyNoNumbers, generated::copies_go_on),
+        (Bug::FewUuids, generated::uuids_differ),
+        (Bug::ReserveInMemory, generated::numbers_are_taken_once),
+        (Bug::AddToOld, counting::nothing_added_is_lost),
+        (Bug::CompareEarly, counting::what_is_expected_holds),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
 from drumlin._arguments.expr import Expr, literal
 from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_schema, to_stream
+from drumlin._arguments.generated import Generated
 from drumlin._arguments.parameters import with_params
 from drumlin._errors import InvalidArgument, SchemaMismatch
 from drumlin._habits import instead
@@ -175,6 +176,11 @@ def new_columns(columns: Mapping[str, Any] | Any) -> tuple[Any, Any, list[tuple[
             types[name], fill = column
             if isinstance(fill, Expr):
                 computed.append((name, str(fill)))
+            elif isinstance(fill, Generated):
+                raise InvalidArgument(
+                    f"column {name!r}: rows that are there would get no value of {fill!r}; add the column with its "
+                    f"type, then table.add_constraints(defaults={{{name!r}: {fill!r}}})"
+                )
             else:
                 defaults[name] = fill
         elif isinstance(column, Expr):
@@ -273,6 +279,13 @@ def some_columns(columns: Iterable[Any] | str | None) -> list[str] | None:
     if asked == []:
         raise InvalidArgument("columns is empty; expected the names of columns, or None for all")
     return asked
+
+
+def returned_columns(returning: bool | Iterable[Any] | str) -> list[str] | None:
+    """The columns of written rows that are asked for; an empty list means all, None no rows."""
+    if isinstance(returning, bool) or returning is None:
+        return [] if returning else None
+    return some_columns(returning)
 
 
 def _column_name(label: Any) -> str:

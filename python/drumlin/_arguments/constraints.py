@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from drumlin._arguments.checks import plain
 from drumlin._arguments.expr import Expr
+from drumlin._arguments.generated import Generated
 from drumlin._errors import InvalidArgument
 from drumlin._values.evidence import a_type
 
@@ -19,7 +20,8 @@ class Constraints(NamedTuple):
     checks: dict[str, str]
     #: Columns that take no nulls, in the table's order.
     not_null: list[str]
-    #: The values of columns that rows lack.
+    #: The values of columns that rows lack, or what makes them: :func:`drumlin.now`, :func:`drumlin.uuid` or
+    #: :func:`drumlin.sequence`.
     defaults: dict[str, Any]
 
 
@@ -39,10 +41,10 @@ def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return found
 
 
-def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
-    """The defaults, in the core's form; `None` without any."""
+def defaults_of(defaults: Mapping[str, Any] | None) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
+    """The defaults, in the core's form: values, `None` without any, and what makes the others."""
     if defaults is None:
-        return None
+        return None, []
     if not isinstance(defaults, Mapping):
         raise TypeError(f"defaults must be a dict of columns and values, not {a_type(defaults)}")
     for name, value in defaults.items():
@@ -50,4 +52,5 @@ def defaults_of(defaults: Mapping[str, Any] | None) -> Any:
             raise TypeError(f"the columns of defaults must be str, not {name!r}")
         if value is None:
             raise InvalidArgument(f"column {name!r}: a default must not be None, which rows without one have")
-    return {name: plain(value) for name, value in defaults.items()} or None
+    values = {name: plain(value) for name, value in defaults.items() if not isinstance(value, Generated)}
+    return values or None, [(name, str(made)) for name, made in defaults.items() if isinstance(made, Generated)]

@@ -99,6 +99,27 @@ def to_keys(keys: Any) -> Any:
     )
 
 
+def keys_as_dicts(keys: Any, names: Callable[[], list[str]]) -> list[Mapping[str, Any]]:
+    """One key, or a list of keys, as dicts by the names of the key's columns."""
+    own = names()
+    many = keys if isinstance(keys, list) else [keys]
+    found = []
+    for key in many:
+        if isinstance(key, Mapping):
+            if wrong := set(key) ^ set(own):
+                named = ", ".join(map(repr, sorted(wrong)))
+                raise InvalidArgument(f"the key {key!r} is not of the columns {own}: {named}")
+            found.append(key)
+            continue
+        values = key if isinstance(key, tuple) and not hasattr(key, "_asdict") else (key,)
+        if len(values) != len(own):
+            raise InvalidArgument(
+                f"the key {key!r} has {len(values)} values, but the key has the columns {own}; give a tuple or a dict"
+            )
+        found.append(dict(zip(own, values, strict=True)))
+    return found
+
+
 def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
     """A list of dicts as columns; what a row lacks is None."""
     rows = [row if isinstance(row, Mapping) else _as_dict(row) for row in rows]

@@ -3,6 +3,7 @@
 from typing import ClassVar, final
 
 from drumlin._drumlin.reports import Version
+from drumlin._results.result import Result
 
 __all__ = [
     "DeleteReport",
@@ -59,6 +60,10 @@ class RowsReport:
     def version(self) -> Version | None:
         """The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that the
         next checkpoint, snapshot or large write makes."""
+    @property
+    def returned(self) -> Result | None:
+        """The rows as they are after the call, or were before it if it deleted them: what ``returning`` asked for, in
+        the order in which the keys were given; otherwise None. It has the methods of the result of a read."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.checks import AsOf
+from drumlin._arguments.generated import from_sql
 from drumlin._arguments.parameters import with_params
 from drumlin._engines.interrupts import attended, rows
 from drumlin._engines.merges import merged, of_sides
@@ -236,11 +237,15 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     given = _rows(place, told["query"], told["table"], columns)
     # Columns that are not named get their default.
     schema = "strict" if set(columns) == set(names) else "evolve"
-    key, conflict = table.stat().key, told["conflict"]
+    key, conflict, returning = table.stat().key, told["conflict"], told["returning"]
+    if returning == ["*"]:
+        returning = names
     # Statements that follow in the same transaction may change what is in a version, not what is in memory alone.
     if conflict is None:
         if key:
-            return table.insert(given, schema=schema, metadata=_NOTE)
+            return _told(table.insert(given, schema=schema, metadata=_NOTE, returning=returning or False), returning)
+        if returning is not None:
+            raise InvalidArgument(f"{told['table']!r} has no key: RETURNING gives rows by their keys")
         pa, count = need("pyarrow", "sql()", "duckdb"), 0
 
         def counted() -> Iterator[Any]:
@@ -254,7 +259,9 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     if not key:
         raise InvalidArgument(f"{told['table']!r} has no key, by which rows could conflict")
     if conflict["do"] == "replace":
-        return table.upsert(given, schema=schema, metadata=_NOTE)
+        return _told(table.upsert(given, schema=schema, metadata=_NOTE, returning=returning or False), returning)
+    if returning is not None:
+        raise InvalidArgument("ON CONFLICT DO UPDATE or NOTHING has no RETURNING; select the rows by a statement")
     if conflict["on"] and set(conflict["on"]) != set(key):
         raise InvalidArgument(f"ON CONFLICT is for the key {key}, not for {conflict['on']}")
     merge = table.merge(given, on=key)
@@ -267,6 +274,11 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
             update={name: sides(value) for name, value in conflict["set"]}, condition=sides(conflict["where"])
         )
     return merge.when_not_matched(insert=True).execute()
+
+
+def _told(report: Any, returning: list[str] | None) -> Any:
+    """What a statement gives: the rows that it returns, or what it did."""
+    return report if returning is None else report.returned
 
 
 def _update(place: Any, told: dict[str, Any]) -> Any:
@@ -308,11 +320,16 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
     columns = told["columns"]
     made = table.create({one["name"]: one["type"] for one in columns}, key=told["key"])
     required = [one["name"] for one in columns if one["not_null"] or one["name"] in told["key"]]
-    defaults = {one["name"]: _value(one["default"], one["type"]) for one in columns if one["default"] is not None}
+    defaults = {one["name"]: _default(one["default"], one["type"]) for one in columns if one["default"] is not None}
     checks = {name or f"check_{at}": check for at, (name, check) in enumerate(told["checks"], 1)}
     if required or defaults or checks:
         return table.add_constraints(not_null=required, defaults=defaults or None, checks=checks or None)
     return made
+
+
+def _default(text: str, kind: str) -> Any:
+    """The default that an expression without columns says."""
+    return from_sql(text) or _value(text, kind)
 
 
 def _value(text: str, kind: str) -> Any:
@@ -337,7 +354,7 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
             if lenient and column["name"] in names:
                 return None
             kind, default = column["type"], column["default"]
-            given = kind if default is None else (kind, _value(default, kind))
+            given = kind if default is None else (kind, _default(default, kind))
             made = table.add_columns({column["name"]: given})
             return table.add_constraints(not_null=column["name"]) if column["not_null"] else made
         case {"do": "drop", "columns": columns, "if_exists": lenient}:
@@ -355,7 +372,7 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
             return table.drop_constraints(not_null=name)
         case {"do": "default", "column": name, "value": value}:
             kind = types_of(connect(), place, table.path).get(name, "varchar")
-            return table.add_constraints(defaults={name: _value(value, kind)})
+            return table.add_constraints(defaults={name: _default(value, kind)})
         case {"do": "no_default", "column": name}:
             return table.drop_constraints(defaults=name)
         case {"do": "check", "name": name, "check": check}:

@@ -224,10 +224,10 @@ key in table, or table.get(key) is not None
     contains has
 with store.transaction() as tx: tx.table(path).get(key), then .insert(row)
     get_or_create setdefault
-table.update({'n': 'n + 1'}, where='id = 1')
-    patch increment incr
-table.update({'n': 2}, where='id = 1 and n = 1').rows, which is 1 if it was so
-    compare_and_set compare_and_swap cas
+table.increment({'n': 1}, key), or table.update({'n': 'n + 1'}, where='id = 1')
+    patch incr inc add_to count_up
+table.compare_and_set(key, {'n': 1}, {'n': 2})
+    compare_and_swap cas update_if
 table.read(where='close > 1')
     filter_by
 table.group_by().agg(n=('close', 'max'))

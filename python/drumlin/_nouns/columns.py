@@ -10,6 +10,7 @@ from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
 from drumlin._arguments.expr import Expr
 from drumlin._arguments.fit import Fit, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
+from drumlin._arguments.generated import Generated
 from drumlin._arguments.named import names_arguments
 from drumlin._errors import InvalidArgument
 
@@ -128,7 +129,9 @@ class Columns(Generic[_V]):
         """Makes a version with constraints: from then on, no call adds a row that violates them. Existing rows must
         satisfy them too. ``checks`` maps names to predicates, written as for ``where``; a row violates a check that is
         false for it, not one that is unknown (null). Columns in ``not_null`` take no nulls. ``defaults`` are the values
-        of columns that later rows lack (``schema="evolve"``). A violation raises ``SchemaMismatch``, which names the
+        of columns that later rows lack, in calls that take such rows (:meth:`insert`, :meth:`upsert`, and others with
+        ``schema="evolve"``), or what makes them: :func:`drumlin.now`, :func:`drumlin.uuid` or
+        :func:`drumlin.sequence`. A violation raises ``SchemaMismatch``, which names the
         row, and nothing is written.
 
         >>> import drumlin
@@ -141,7 +144,7 @@ class Columns(Generic[_V]):
         drumlin.SchemaMismatch: 'trades': check 'positive' (price > 0) does not hold in row 0 of the data: price is -1.0
         """
         required = names(not_null, "not_null")
-        asked = self._core.add_constraints(checks_of(checks), required, defaults_of(defaults), note(metadata))
+        asked = self._core.add_constraints(checks_of(checks), required, *defaults_of(defaults), note(metadata))
         return cast(_V, asked)
 
     def drop_constraints(
@@ -172,5 +175,5 @@ class Columns(Generic[_V]):
         >>> trades.constraints()
         Constraints(checks={}, not_null=['price'], defaults={'price': 1.0})
         """
-        checks, required, defaults = self._core.constraints(as_of_argument(as_of))
-        return Constraints(dict(checks), required, defaults)
+        checks, required, defaults, made = self._core.constraints(as_of_argument(as_of))
+        return Constraints(dict(checks), required, defaults | {name: Generated(text) for name, text in made})

@@ -19,6 +19,7 @@ from drumlin._arguments.checks import (
     names,
     note,
     optional_text,
+    returned_columns,
     selection,
     some_columns,
     sort_columns,
@@ -27,7 +28,7 @@ from drumlin._arguments.fit import Fit, order_of, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.parameters import Parameters
-from drumlin._arguments.rows import KeysLike, RowsLike, in_parts, to_keys, to_rows
+from drumlin._arguments.rows import KeysLike, RowsLike, in_parts, keys_as_dicts, to_keys, to_rows
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._engines.predicates import predicate
 from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
@@ -288,6 +289,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
+        returning: bool | Iterable[Any] | str = False,
         progress: Progress | None = None,
     ) -> RowsReport:
         """Writes rows to a table with a key; a row replaces the existing row with the same key. If a call contains
@@ -299,6 +301,10 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         its rows belong to the version that the next checkpoint, snapshot or large write makes. A call with many rows,
         ``metadata`` or new columns makes a version. For ``schema``, see :meth:`Store.append <drumlin.Store.append>`.
 
+        With ``returning``, True or the names of columns, ``returned`` of the report has the rows as they were written,
+        one for each key, in the order in which the keys were given: with what they had in other columns, and with
+        defaults.
+
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
         >>> schema = pyarrow.schema([("id", pyarrow.int32()), ("name", pyarrow.string())])
@@ -309,10 +315,10 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         >>> store.read("people").to_arrow()["name"].to_pylist()
         ['Ada', 'Grace H.']
         """
-        new, text = evolves(schema), note(metadata)
+        new, text, wanted = evolves(schema), note(metadata), returned_columns(returning)
         if parts := in_parts(rows, self._key):
-            return self._core.write_parts(parts, False, text, new, progress)
-        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
+            return self._core.write_parts(parts, False, text, new, progress, wanted)
+        return self._core.upsert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress, wanted)
 
     def insert(
         self,
@@ -321,6 +327,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         metadata: Any = None,
         schema: SchemaMode = "strict",
         coerce: bool = False,
+        returning: bool | Iterable[Any] | str = False,
         progress: Progress | None = None,
     ) -> RowsReport:
         """Writes rows with new keys to a table with a key. If a key exists, or two rows have the same key, raises
@@ -337,10 +344,10 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         ...     print(error)
         'names' already has rows with the key 1; nothing was written; here: table.upsert(rows), which replaces such rows
         """
-        new, text = evolves(schema), note(metadata)
+        new, text, wanted = evolves(schema), note(metadata), returned_columns(returning)
         if parts := in_parts(rows, self._key):
-            return self._core.write_parts(parts, True, text, new, progress)
-        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress)
+            return self._core.write_parts(parts, True, text, new, progress, wanted)
+        return self._core.insert(to_rows(rows, self._fit_to_add(coerce)), text, new, progress, wanted)
 
     def _key(self) -> list[str]:
         return self._core.order()[1]
@@ -350,10 +357,12 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         keys: KeysLike,
         *,
         metadata: Any = None,
+        returning: bool | Iterable[Any] | str = False,
         progress: Progress | None = None,
     ) -> RowsReport:
         """Deletes the rows with the given ``keys`` from a table with a key; keys that do not exist are ignored. For the
-        form of keys, see :meth:`get_many`; for the rest, :meth:`upsert`.
+        form of keys, see :meth:`get_many`; for the rest, :meth:`upsert`. With ``returning``, the rows that were deleted
+        are returned.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -363,7 +372,66 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         >>> store.read("names").to_arrow()["id"].to_pylist()
         [2]
         """
-        return self._core.delete_keys(to_keys(keys), note(metadata), progress)
+        return self._core.delete_keys(to_keys(keys), note(metadata), progress, returned_columns(returning))
+
+    def increment(
+        self,
+        amounts: Mapping[str, Any],
+        key: Any,
+        *,
+        metadata: Any = None,
+        returning: bool | Iterable[Any] | str = True,
+    ) -> RowsReport:
+        """Adds ``amounts``, numbers by column, to the row with the key ``key``, in a form of :meth:`get`, or to the
+        rows of a list of keys. ``returned`` of the report has the rows after that. A null counts as 0. If there is no
+        such row, it is made, and columns have their default, or 0 where something is added.
+
+        Any number of threads and processes may count in the same row: none waits for another to try again, and each
+        gets a sum of its own.
+
+        >>> import drumlin
+        >>> hits = drumlin.open("memory://").table("hits")
+        >>> _ = hits.create({"page": str, "n": int}, key="page")
+        >>> _ = hits.increment({"n": 1}, "home")
+        >>> hits.increment({"n": 2}, "home").returned.to_dicts()
+        [{'page': 'home', 'n': 3}]
+        """
+        if not isinstance(amounts, Mapping):
+            raise TypeError(f"amounts must be a dict of columns and numbers, not {a_type(amounts)}")
+        rows = [{**one, **amounts} for one in keys_as_dicts(key, self._key)]
+        return self._core.increment(to_rows(rows), note(metadata), returned_columns(returning))
+
+    def compare_and_set(
+        self,
+        key: Any,
+        expected: Mapping[str, Any],
+        new: Mapping[str, Any],
+        *,
+        metadata: Any = None,
+        returning: bool | Iterable[Any] | str = False,
+    ) -> RowsReport:
+        """Gives the row with the key ``key``, in a form of :meth:`get`, the values ``new``, if it has the values
+        ``expected``, both by column; None is equal to None. Otherwise, or if there is no such row, raises
+        :class:`drumlin.ConditionFailed`, which names what the row has, and writes nothing. For several rows, use a
+        transaction.
+
+        >>> import drumlin
+        >>> jobs = drumlin.open("memory://").table("jobs")
+        >>> _ = jobs.create({"id": int, "state": str}, key="id")
+        >>> _ = jobs.insert({"id": 1, "state": "new"})
+        >>> _ = jobs.compare_and_set(1, {"state": "new"}, {"state": "running"})
+        >>> try:
+        ...     jobs.compare_and_set(1, {"state": "new"}, {"state": "running"})
+        ... except drumlin.ConditionFailed as error:
+        ...     print(error)
+        'jobs': column 'state' of the row with the key 1 is running, expected new; nothing was written
+        """
+        for name, given in (("expected", expected), ("new", new)):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{name} must be a dict of columns and values, not {a_type(given)}")
+        (own,) = keys_as_dicts([key], self._key)
+        rows = to_rows([{**own, **expected}]), to_rows([{**own, **new}])
+        return self._core.compare_and_set(*rows, note(metadata), returned_columns(returning))
 
     @explained
     def get(

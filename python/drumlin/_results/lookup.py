@@ -1,7 +1,7 @@
 """The result of a look-up by key."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from drumlin import _drumlin
 from drumlin._habits import Habits
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["Lookup"]
+
+_T = TypeVar("_T")
 
 
 @final
@@ -72,6 +74,11 @@ class Lookup(Habits):
     def to_polars(self) -> "_pl.DataFrame":
         """The rows as a Polars DataFrame."""
         return self.rows.to_polars()
+
+    def to_objects(self, kind: Callable[..., _T]) -> list[_T | None]:
+        """The rows as objects, with None where there is no such row: see :meth:`Result.to_objects
+        <drumlin.Result.to_objects>`."""
+        return [None if row is None else kind(**row) for row in self]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)

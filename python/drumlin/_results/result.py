@@ -416,6 +416,11 @@ class Result(Rows, Groupable, Habits):
         )
 
 
+def returned(batches: _drumlin.Batches, path: str) -> Result:
+    """Rows that a write to the table at ``path`` returns."""
+    return Result(batches, path, selects=True)
+
+
 class Results(dict[str, Any]):
     """The results of :meth:`Store.read_many <drumlin.Store.read_many>`, a dict by path. All of their rows can be read
     at once; all threads decode them, across tables.

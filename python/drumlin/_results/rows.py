@@ -6,7 +6,7 @@ import os
 import stat
 import uuid
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from drumlin import _drumlin
 from drumlin._errors import InvalidArgument, NotFound, Unavailable
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 
 __all__ = ["Rows"]
+
+_T = TypeVar("_T")
 
 #: How a CSV file is compressed, by the end of its name.
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
@@ -75,6 +77,22 @@ class Rows(NoArray):
             return self._all().to_dicts()
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
+
+    def to_objects(self, kind: Callable[..., _T]) -> list[_T]:
+        """All rows as objects: ``kind`` is called for each with its values by the names of columns. It is a dataclass,
+        a named tuple, a model of pydantic or attrs, or a function.
+
+        >>> import drumlin
+        >>> from typing import NamedTuple
+        >>> class Trade(NamedTuple):
+        ...     sym: str
+        ...     price: float
+        >>> store = drumlin.open("memory://")
+        >>> _ = store.write("trades", [Trade("A", 1.5), Trade("B", 2.0)])
+        >>> store.read("trades", where="price > 1.5").to_objects(Trade)
+        [Trade(sym='B', price=2.0)]
+        """
+        return [kind(**row) for row in self.to_dicts()]
 
     def _all(self) -> _drumlin.Batches:
         """All rows as the core has them."""

@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use clap::Args;
 use drumlin::{
-    Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Tables, TypeName,
-    UpdateOptions,
+    Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, Generator, NewColumn, Tables,
+    TypeName, UpdateOptions,
 };
 
 use super::update::assignment;
@@ -60,9 +60,10 @@ pub struct Alter {
     /// A column that takes no nulls; may be given again
     #[arg(long, value_name = "COLUMN")]
     not_null: Vec<String>,
-    /// What later rows have in a column that they lack; may be given again
-    #[arg(long, value_name = "COLUMN=VALUE", value_parser = assignment)]
-    default: Vec<(String, Expression)>,
+    /// What later rows have in a column that they lack: a value, now(), uuid(), or sequence(), which may say where it begins,
+    /// sequence(100); may be given again
+    #[arg(long, value_name = "COLUMN=VALUE", value_parser = default_value)]
+    default: Vec<(String, DefaultValue)>,
     /// A check to lift; may be given again
     #[arg(long, value_name = "NAME")]
     drop_check: Vec<String>,
@@ -80,6 +81,21 @@ pub struct Alter {
 fn check(text: &str) -> Result<(String, Filter), String> {
     let (name, filter) = text.split_once('=').ok_or("expected NAME=FILTER")?;
     Ok((name.to_owned(), Filter::parse(filter).map_err(|e| e.message().to_owned())?))
+}
+
+/// A default as it is given.
+#[derive(Clone)]
+enum DefaultValue {
+    Constant(Expression),
+    Made(Generator),
+}
+
+fn default_value(text: &str) -> Result<(String, DefaultValue), String> {
+    let (name, value) = text.split_once('=').ok_or("expected COLUMN=VALUE")?;
+    match Generator::parse(value, name.trim()) {
+        Some(made) => Ok((name.trim().to_owned(), DefaultValue::Made(made))),
+        None => assignment(text).map(|(name, value)| (name, DefaultValue::Constant(value))),
+    }
 }
 
 fn names(text: &str) -> Result<(String, String), String> {
@@ -101,15 +117,19 @@ impl Alter {
                 return Ok(());
             }
             let schema = table.schema(&AsOf::Newest)?;
-            let default = |(name, value): &(String, Expression)| {
+            let (checks, not_null) = (self.check.clone(), self.not_null.clone());
+            let mut constraints = Constraints { checks, not_null, ..Constraints::default() };
+            for (name, value) in &self.default {
                 let field = schema.field(drumlin::arrays::find_column(&schema, name)?);
-                Ok((field.name().clone(), constant(&value.bind(&Schema::empty(), field.data_type())?)?))
-            };
-            let constraints = Constraints {
-                checks: self.check.clone(),
-                not_null: self.not_null.clone(),
-                defaults: self.default.iter().map(default).collect::<drumlin::Result<_>>()?,
-            };
+                let name = field.name().clone();
+                match value {
+                    DefaultValue::Made(made) => constraints.generators.push((name, made.clone())),
+                    DefaultValue::Constant(value) => {
+                        let value = constant(&value.bind(&Schema::empty(), field.data_type())?)?;
+                        constraints.defaults.push((name, value));
+                    }
+                }
+            }
             table.alter(&Change::AddConstraints(constraints), &options).map(drop)
         });
         bar.clear();

@@ -38,6 +38,9 @@ impl Info {
         let rules = table.constraints(&AsOf::Newest)?;
         let newest = table.versions()?.pop();
         let default = |name: &str| -> Option<String> {
+            if let Some((_, made)) = rules.generators.iter().find(|(column, _)| column == name) {
+                return Some(made.to_string());
+            }
             let (_, value) = rules.defaults.iter().find(|(column, _)| column == name)?;
             ArrayFormatter::try_new(value, &OPTIONS).ok()?.value(0).try_to_string().ok()
         };

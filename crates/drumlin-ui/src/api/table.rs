@@ -57,6 +57,7 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
     for (name, value) in &constraints.defaults {
         defaults.push(json!([name, display_text(value, 0)?]));
     }
+    defaults.extend(constraints.generators.iter().map(|(name, made)| json!([name, made.to_string()])));
     Ok(Reply::json(&json!({
         "path": path, "rows": stat.rows, "stored_rows": stat.stored_rows, "versions": stat.versions,
         "row_groups": stat.row_groups, "bytes": stat.bytes, "sort": stat.sort, "keyed": stat.keyed,

@@ -238,6 +238,16 @@ pub enum Bug {
     CompleteBlindly = 210,
     /// Of tables that are dropped from one path at one time, the order of the drops is forgotten.
     DropAtOnce = 211,
+    /// A copy in another store gives out numbers of its sequences that the rows have.
+    CopyNoNumbers = 212,
+    /// UUIDs are made of the time alone.
+    FewUuids = 213,
+    /// The numbers of a sequence are counted in the process, without a commit.
+    ReserveInMemory = 214,
+    /// What is added to a number is added to what was there when the call began.
+    AddToOld = 215,
+    /// Whether rows have the expected values is looked at, but not again in the commit's turn.
+    CompareEarly = 216,
 }
 
 #[cfg(feature = "planted-bugs")]

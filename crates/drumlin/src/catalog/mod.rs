@@ -10,6 +10,7 @@ mod ledger;
 mod patterns;
 mod payload;
 mod projection;
+mod sequences;
 mod sessions;
 mod state;
 mod stored;
@@ -22,8 +23,8 @@ pub use effects::draft::{Draft, DraftMark, PutMode, PutOptions};
 pub use effects::effect::{Effect, TransactionRecord};
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
-    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_HISTORY, FEATURE_HOLDS,
-    FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURES_KEPT, FEATURES_KNOWN,
+    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_GENERATED, FEATURE_HISTORY,
+    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURES_KEPT, FEATURES_KNOWN,
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};
@@ -37,6 +38,7 @@ pub use patterns::pattern::{Condition, Part, Pattern};
 pub use patterns::trigger::{Action, Trigger, TriggerFilter};
 pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
 pub use projection::{MaterializedView, Projection, ProjectionEntry, ProjectionFn, Rule, Views};
+pub use sequences::Sequences;
 pub use sessions::Sessions;
 pub use state::{Snapshot, State};
 pub use stored::chunks::{ChunkAddress, Index, LostChunk};

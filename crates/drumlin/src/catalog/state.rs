@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sessions, TableMap, Totals, Trash, Trigger,
-    Views,
+    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sequences, Sessions, TableMap, Totals, Trash,
+    Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
@@ -53,6 +53,8 @@ pub struct State {
     pub default_retention: Option<Retention>,
     /// Dropped tables that can still be restored.
     pub trash: Trash,
+    /// What their sequences have given out.
+    pub sequences: Sequences,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
@@ -117,6 +119,7 @@ impl State {
             tree: self.tree.clone(),
             tables: self.tables.clone(),
             trash: self.trash.clone(),
+            sequences: self.sequences.clone(),
             snapshots: self.snapshots.clone(),
             ledger: self.ledger.clone(),
             holds: self.holds.clone(),
@@ -368,6 +371,7 @@ impl State {
         self.shed(&mut table, seq)?;
         if table.pins.is_empty() {
             self.tables.remove(id)?;
+            self.sequences.forget(id);
         } else {
             self.tables.put(table)?;
         }

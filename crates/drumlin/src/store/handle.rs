@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::parts::{Commits, Handles, Pin, Setting, Tenure, Triggers, Upkeep, Watched, recover};
+use super::parts::{Commits, Handles, Pin, Reserved, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
 use crate::base::{Env, Result, Seq, waiting};
 use crate::block::{BlockReader, MissingBlock};
@@ -31,6 +31,7 @@ pub(super) struct StoreParts {
     upkeep: Upkeep,
     triggers: Arc<Triggers>,
     watched: Watched,
+    reserved: Reserved,
     handles: Handles,
 }
 
@@ -75,11 +76,12 @@ impl Store {
         let log = Box::new(SealingLog::new(log, storage.clone()));
         let setting = Arc::new(Setting::new(uri, options, env, storage, Tenure { shared, lent }));
         let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
+        let reserved = Reserved::default();
         let inner = Arc::new_cyclic(|inner: &Weak<StoreParts>| {
             let inner = inner.clone();
             let committed = move || Store::upgrade(&inner).iter().for_each(committed);
             let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
-            StoreParts { setting, commits, reader, upkeep, triggers, watched, handles }
+            StoreParts { setting, commits, reader, upkeep, triggers, watched, reserved, handles }
         });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
@@ -154,6 +156,10 @@ impl Store {
 
     pub(super) fn watched(&self) -> &Watched {
         &self.inner.watched
+    }
+
+    pub(super) fn reserved(&self) -> &Reserved {
+        &self.inner.reserved
     }
 
     pub(super) fn handles(&self) -> &Handles {

@@ -40,7 +40,7 @@ pub use read::diff::difference;
 pub use read::matching::{FoundRows, Matches, matching_rows};
 pub use read::prefetch::Ahead;
 pub use read::range::KeyRange;
-pub use schema::arrays::{find as find_column, find_requested};
+pub use schema::arrays::{find as find_column, find_requested, shown};
 pub use schema::claims::forgotten;
 pub use schema::compression::{compressed_as, compression_of};
 pub use schema::conform::{Conform, conform};
@@ -63,10 +63,13 @@ pub use write::computed::{
     Assignment, Assignments, NewValues, changed_columns, changed_rows, check_new_values, refuse_matching, replace_group,
 };
 pub use write::encode::{RowGroups, Schemes, batch_bytes, encode_group, in_pieces};
+pub use write::generated::{Generators, SequenceNumbers};
+pub use write::generator::Generator;
 pub use write::merge::{BoundMerge, Merge, Outcome, WhenMatched, WhenNotMatched};
 pub use write::rows_schema::RowsSchema;
 
 pub use memory::batch::{PreparedRows, RowsChange};
+pub use memory::reread::reread;
 pub use order::runs::{PART_BYTES_MAX, RunGroup, SortedRuns, merged_runs};
 pub use order::sort::sorted_batches;
 pub use read::scan::{Scan, ScanOptions};

@@ -2,6 +2,8 @@
 //!
 //! The encoding is postcard, so the order of variants and fields is part of the format: only add at the end.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
@@ -341,6 +343,13 @@ pub enum Effect {
         /// How.
         reorder: Reorder,
     },
+    /// Numbers of a table's sequences have been given out.
+    AdvanceSequences {
+        /// The table.
+        table: TableId,
+        /// The next numbers; a sequence that is further on stays.
+        next: BTreeMap<String, i64>,
+    },
 }
 
 impl Effect {
@@ -363,6 +372,7 @@ impl Effect {
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }
+            | Effect::AdvanceSequences { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -436,6 +446,7 @@ impl Effect {
             | Effect::ShrinkGroups { .. } => "moves rows of a table",
             Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
             Effect::SetMetadata { .. } => "changes the metadata of a version",
+            Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
             Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",
             Effect::CopyTable { .. } => "copies a table",
             Effect::AdoptTables { .. } => "copies tables from another store",
@@ -479,6 +490,7 @@ impl Effect {
             | Effect::SetMetadata { table, .. }
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }
+            | Effect::AdvanceSequences { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

@@ -14,10 +14,16 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_PATCHES
     | FEATURE_CONSTRAINTS
     | FEATURE_ORDER
-    | FEATURE_REORDER;
+    | FEATURE_REORDER
+    | FEATURE_GENERATED;
 /// Those that the tables of a catalog snapshot have too.
-pub const FEATURES_KEPT: u64 =
-    FEATURE_COPIES | FEATURE_CHANGES | FEATURE_PURGE | FEATURE_PATCHES | FEATURE_CONSTRAINTS | FEATURE_ORDER;
+pub const FEATURES_KEPT: u64 = FEATURE_COPIES
+    | FEATURE_CHANGES
+    | FEATURE_PURGE
+    | FEATURE_PATCHES
+    | FEATURE_CONSTRAINTS
+    | FEATURE_ORDER
+    | FEATURE_GENERATED;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -41,11 +47,14 @@ pub const FEATURE_CONSTRAINTS: u64 = 256;
 pub const FEATURE_ORDER: u64 = 512;
 /// The entry puts row groups into another order.
 pub const FEATURE_REORDER: u64 = 1024;
+/// The entry puts defaults that are made for each row or call on columns, or moves sequences on.
+pub const FEATURE_GENERATED: u64 = 2048;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
     let constraints = if schema.is_constrained() { FEATURE_CONSTRAINTS } else { 0 };
-    constraints | if schema.renames_order() { FEATURE_ORDER } else { 0 }
+    let generated = if schema.generates() { FEATURE_GENERATED } else { 0 };
+    constraints | generated | if schema.renames_order() { FEATURE_ORDER } else { 0 }
 }
 
 impl Effect {
@@ -68,6 +77,7 @@ impl Effect {
             }
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::ReorderTable { .. } => FEATURE_REORDER,
+            Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,

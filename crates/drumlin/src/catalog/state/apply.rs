@@ -104,6 +104,10 @@ impl State {
                     self.tables.put(next)?;
                 }
             }
+            Effect::AdvanceSequences { table, next } => {
+                self.get(*table)?;
+                self.sequences.advance(*table, next);
+            }
             Effect::CountChanged { table, rows } => {
                 let next = self.get(*table)?.with_changed(*rows);
                 self.tables.put(next)?;

@@ -29,6 +29,7 @@ impl State {
         let copy = self.get(from)?.copied(table, version, seq)?;
         copy.addresses().for_each(|address| self.ledger.share(address));
         self.tables.put(copy)?;
+        self.sequences.take_in(table, from);
         self.link(path, table, seq)
     }
 
@@ -63,6 +64,7 @@ impl State {
         seq: Seq,
         time: Timestamp,
     ) -> Result<()> {
+        self.sequences.take_in(table, from);
         let from = self.get(from)?;
         let restored = self.get(table)?.restored(&from, version, seq, time);
         let (next, taken) = restored.map_err(|e| match self.paths.get(&table) {

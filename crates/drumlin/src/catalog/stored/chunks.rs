@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Holds, Packed, State, TableMap, Trash};
+use crate::catalog::{FEATURES_KNOWN, Holds, Packed, Sequences, State, TableMap, Trash};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -84,6 +84,9 @@ pub struct Index {
     /// Since version 10, after those: the tables, with their times and pasts, instead of the three sections of these.
     #[serde(skip)]
     pages: Vec<PageChunk>,
+    /// After those, if there are any: what sequences have given out.
+    #[serde(skip)]
+    sequences: Chunks<TableId>,
 }
 
 impl Index {
@@ -93,7 +96,8 @@ impl Index {
             let bytes = postcard::to_extend(&self.instants, postcard::to_stdvec(self)?)?;
             let bytes = postcard::to_extend(&self.holds, bytes)?;
             let bytes = postcard::to_extend(&self.uses, bytes)?;
-            postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)
+            let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
+            if self.sequences.is_empty() { Ok(bytes) } else { postcard::to_extend(&self.sequences, bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -107,7 +111,8 @@ impl Index {
             let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
             let (pasts, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, pages, ..index }, rest))
+            let (sequences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, pages, sequences, ..index }, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
@@ -151,6 +156,12 @@ impl Index {
             instants: Vec::new(),
             pasts: Vec::new(),
             pages,
+            sequences: write_map(
+                Section::new(&old.sequences, &emptied),
+                &then.sequences.0,
+                &now.sequences.0,
+                &mut pack,
+            )?,
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -168,7 +179,8 @@ impl Index {
         }
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
-        catalog.chain(ledger).chain(of(&self.instants)).chain(of(&self.pasts)).chain(self.page_places())
+        let rest = of(&self.instants).chain(of(&self.pasts)).chain(self.page_places());
+        catalog.chain(ledger).chain(rest).chain(of(&self.sequences))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].
@@ -210,9 +222,10 @@ impl Index {
         state.tables = match self.pages.is_empty() {
             true => TableMap::of(tables),
             false => TableMap::of_pages(
-                self.pages.iter().zip(chunks).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
+                self.pages.iter().zip(chunks.by_ref()).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
             )?,
         };
+        state.sequences = Sequences(read_map(chunks.take(self.sequences.len()))?);
         Ok(state)
     }
 

@@ -165,8 +165,10 @@ impl Table {
                             open.change_rows(store, &path, prepare).map(drop)?;
                         }
                         ColumnValues::Rows(source, merge) => {
-                            let prepare =
-                                |state: &State| store.prepare_merge(state, &path, source.clone(), merge, true, options);
+                            let numbering = open.numbering(store);
+                            let prepare = |state: &State| {
+                                store.prepare_merge(state, &path, source.clone(), merge, true, options, &numbering)
+                            };
                             open.change_rows(store, &path, prepare).map(drop)?;
                         }
                         ColumnValues::Function(schema, read, function) => {

@@ -11,6 +11,7 @@ use crate::memtable::RowBytes;
 use crate::segment::join_batches;
 use crate::store::read::resolve::{newest, table_at};
 use crate::store::write::by_key::refuse;
+use crate::store::write::numbers::Numbering;
 use crate::store::{Frame, Store, UpdateOptions, VersionInfo};
 use crate::table::{
     BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, TableState, VersionKind, batch_bytes,
@@ -59,6 +60,7 @@ impl Store {
 
     /// Writes the row groups of a merge into the table at `path` as it is in `state`, which has no rows of it in memory. If `in_place`,
     /// rows that are updated keep their places.
+    #[expect(clippy::too_many_arguments, reason = "what, where, how, and where its values come from")]
     pub(in crate::store) fn prepare_merge(
         &self,
         state: &State,
@@ -67,6 +69,7 @@ impl Store {
         merge: &Merge,
         in_place: bool,
         options: &UpdateOptions,
+        numbering: &Numbering,
     ) -> Result<PreparedChange<MergeReport>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
@@ -79,7 +82,7 @@ impl Store {
         let outcomes: std::collections::HashMap<GroupId, Outcome> =
             outcomes.map_err(named)?.into_iter().flatten().collect();
         let matched = outcomes.values().fold(RoaringBitmap::new(), |all, outcome| all | &outcome.matched);
-        let inserted = bound.inserted(&matched).map_err(named)?;
+        let inserted = bound.inserted(&matched, &numbering.generators(state, table)).map_err(named)?;
         let rows = |of: fn(&Outcome) -> &RoaringBitmap| {
             let found = table.groups.iter().filter_map(|group| Some((group.id, of(outcomes.get(&group.id)?))));
             let matches = found.map(|(group, rows)| Matches { group, rows: rows.clone() });

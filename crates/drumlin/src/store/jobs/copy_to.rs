@@ -51,22 +51,25 @@ pub struct CopyToReport {
     pub bytes: u64,
 }
 
+/// A table to be copied: where to, what it is, and the next numbers of its sequences.
+type Copied = (Path, Adopted, BTreeMap<String, i64>);
+
 /// Tables that are taken over in one commit.
 #[derive(Default)]
 struct Lot {
-    tables: Vec<(Path, Adopted)>,
+    tables: Vec<Copied>,
     addresses: BTreeSet<Address>,
     bytes: u64,
 }
 
 impl Lot {
-    fn push(&mut self, path: Path, table: Adopted) {
+    fn push(&mut self, path: Path, table: Adopted, sequences: BTreeMap<String, i64>) {
         for address in table.addresses() {
             if self.addresses.insert(address) {
                 self.bytes += address.bytes();
             }
         }
-        self.tables.push((path, table));
+        self.tables.push((path, table, sequences));
     }
 
     fn is_full(&self) -> bool {
@@ -124,8 +127,8 @@ impl Store {
                 wanted => wanted?,
             };
             let (mut lots, mut lot) = (Vec::new(), Lot::default());
-            for (path, table) in wanted {
-                lot.push(path, table);
+            for (path, table, sequences) in wanted {
+                lot.push(path, table, sequences);
                 if lot.is_full() {
                     lots.push(std::mem::take(&mut lot));
                 }
@@ -135,7 +138,7 @@ impl Store {
                 lots.iter().fold((0, 0), |(n, sum), lot| (n + lot.addresses.len() as u64, sum + lot.bytes));
             let mut meter = Meter::new(&options.task, &*self.env().clock, groups, bytes);
             for lot in lots {
-                let names = lot.tables.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>();
+                let names = lot.tables.iter().map(|(path, ..)| path.to_string()).collect::<Vec<_>>();
                 let (groups, bytes) = (lot.addresses.len() as u64, lot.bytes);
                 // Others have changed what is there: it is looked at again.
                 match self.copy_lot(to, &there, lot, options, &mut meter) {
@@ -177,7 +180,7 @@ impl Store {
         pattern: &Pattern,
         options: &CopyToOptions,
         report: &mut CopyToReport,
-    ) -> Result<Vec<(Path, Adopted)>> {
+    ) -> Result<Vec<Copied>> {
         let now = there.time.max(to.commits().times().now(there.time));
         report.present.clear();
         let mut wanted = Vec::new();
@@ -190,7 +193,7 @@ impl Store {
                     report.present.push(path.to_string())
                 }
                 Some(_) if !options.replace => return Err(shows_else(path, to)),
-                _ => wanted.push((path.clone(), copy)),
+                _ => wanted.push((path.clone(), copy, state.sequences.of(table.id).cloned().unwrap_or_default())),
             }
         }
         Ok(wanted)
@@ -239,14 +242,14 @@ impl Store {
                 false => Error::snapshot_expired(e.message()),
             });
         }
-        let tables = lot.tables.into_iter().map(|(path, table)| Ok((path, table.moved(&moves)?)));
+        let tables = lot.tables.into_iter().map(|(path, table, sequences)| Ok((path, table.moved(&moves)?, sequences)));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         to.commit_rewritten(writer, |writer| {
-            let bindings = tables.iter().map(|(path, _)| Read::Binding(path.clone())).collect();
+            let bindings = tables.iter().map(|(path, ..)| Read::Binding(path.clone())).collect();
             let (added, replace) = (add_blocks(writer.written()), options.replace);
             let build = move |state: &State| {
                 let mut effects = added.clone();
-                for (path, _) in &tables {
+                for (path, ..) in &tables {
                     match state.table_id_at(path) {
                         Some(table) if replace => effects.push(Effect::DropTable { table }),
                         Some(_) => {
@@ -256,8 +259,10 @@ impl Store {
                     }
                 }
                 let ids = (state.next_table().0..).map(TableId);
-                let tables = ids.zip(&tables).map(|(id, (path, table))| (id, path.clone(), table.clone())).collect();
-                effects.push(Effect::AdoptTables { tables });
+                let adopted = ids.clone().zip(&tables).map(|(id, (path, table, _))| (id, path.clone(), table.clone()));
+                effects.push(Effect::AdoptTables { tables: adopted.collect() });
+                let given = ids.zip(&tables).filter(|(_, (.., next))| !next.is_empty() && !planted(Bug::CopyNoNumbers));
+                effects.extend(given.map(|(table, (.., next))| Effect::AdvanceSequences { table, next: next.clone() }));
                 Ok(effects)
             };
             let footprint = Footprint { reads: bindings };

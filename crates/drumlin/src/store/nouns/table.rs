@@ -3,10 +3,10 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
-use crate::base::{ErrorKind, Result};
+use crate::base::Result;
 use crate::catalog::{Footprint, Path, Pattern, Read, State};
 use crate::filter::{Expression, Filter};
-use crate::store::nouns::transaction::{OpenTransaction, Transaction};
+use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::read::lookup::FoundTable;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::write::by_key::ByKey;
@@ -214,14 +214,18 @@ impl Table {
         match &self.place {
             Place::Store(store) => {
                 let source = store.collected(&path, frame.into(), options)?;
-                let prepare = |state: &State| store.prepare_merge(state, &path, source.clone(), merge, false, options);
+                let numbering = store.numbering();
+                let prepare = |state: &State| {
+                    store.prepare_merge(state, &path, source.clone(), merge, false, options, &numbering)
+                };
                 let (version, report) = store.call()?.commit_row_changes(&path, prepare)?;
                 Ok(MergeReport { version, ..report })
             }
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
+                let numbering = open.numbering(store);
                 open.change_rows(store, &path, |state| {
                     let source = store.collected(&path, frame.into(), options)?;
-                    store.prepare_merge(state, &path, source, merge, false, options)
+                    store.prepare_merge(state, &path, source, merge, false, options, &numbering)
                 })
             }),
         }
@@ -314,39 +318,77 @@ impl Table {
         self.batches_by_key(ByKey::Insert, batches, options)
     }
 
+    /// Adds numbers to columns of rows, which are found by key: `amounts` has the key columns, and the columns that are added to. A null counts
+    /// as 0, and so does what a new row has in such a column, unless that has a default; the others have theirs. Several amounts for one
+    /// row are added one after the other. [`crate::RowsReport::returned`] has the sums, if they are asked for.
+    ///
+    /// No call that adds makes another one begin again, if the rows are in memory. So any number of threads may count in the same row.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch, cast::AsArray};
+    /// # use drumlin::arrow::datatypes::Int64Type;
+    /// # use drumlin::{TableOptions, Tables, WriteOptions};
+    /// # let store = drumlin::Store::memory()?;
+    /// let rows = |id: Vec<i64>, n: Vec<i64>| RecordBatch::try_from_iter([
+    ///     ("id", Arc::new(Int64Array::from(id)) as ArrayRef), ("n", Arc::new(Int64Array::from(n)) as ArrayRef),
+    /// ]).unwrap();
+    /// let (table, one) = (store.table("hits"), rows(vec![7], vec![1]));
+    /// table.create(one.schema(), TableOptions { key: vec!["id".into()], ..Default::default() })?;
+    /// table.increment(&one, &Default::default())?;
+    /// let options = WriteOptions { returning: Some(vec!["n".into()]), ..Default::default() };
+    /// let sums = table.increment(&one, &options)?.returned.unwrap();
+    /// assert_eq!(sums["n"].as_primitive::<Int64Type>().value(0), 2);
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no table. `InvalidArgument` if it has no key, if a column is none of numbers, or does not hold a sum.
+    /// `SchemaMismatch` if a check does not hold, or a new row lacks a column that takes no nulls and has no default. Then nothing is
+    /// changed.
+    pub fn increment(&self, amounts: &RecordBatch, options: &WriteOptions) -> Result<RowsReport> {
+        self.place.increment(&Path::new(&self.path)?, amounts, options)
+    }
+
+    /// [`Table::upsert`] of `rows`, if each row of `expected` is there: with its key, and with its values in all columns that `expected`
+    /// has. A null is equal to a null. The rows written may be others.
+    ///
+    /// # Errors
+    /// `ConditionFailed`, naming a row and what it has, if one is not as expected: then nothing is written. Else as [`Table::upsert`].
+    pub fn compare_and_set(
+        &self,
+        expected: &RecordBatch,
+        rows: &RecordBatch,
+        options: &WriteOptions,
+    ) -> Result<RowsReport> {
+        let path = Path::new(&self.path)?;
+        let work = |store: &Store, open: &mut OpenTransaction, bulk: bool| {
+            store.compare_and_set_in(open, &path, (expected, rows), options, bulk)
+        };
+        self.place.write_rows(&path, work)
+    }
+
     fn batches_by_key(&self, what: ByKey, batches: &[RecordBatch], options: &WriteOptions) -> Result<RowsReport> {
         let path = Path::new(&self.path)?;
-        let all = |store: &Store, open: &mut OpenTransaction, bulk: bool| {
-            open.atomically(|open| {
-                let one = |batch: &RecordBatch| store.write_by_key_in(open, what, &path, batch.into(), options, bulk);
-                batches.iter().map(one).sum::<Result<u64>>()
-            })
+        let work = |store: &Store, open: &mut OpenTransaction, bulk: bool| {
+            store.write_and_return(open, what, &path, batches, options, bulk)
         };
-        let mut each = |transaction: &Transaction| {
-            transaction.change_tables(|store, open| match all(store, open, false) {
-                // What needs the rows in row groups finds those of an earlier batch in memory.
-                Err(e) if e.kind() == ErrorKind::Conflict => all(store, open, true),
-                done => done,
-            })
-        };
-        match &self.place {
-            Place::Transaction(transaction) => Ok(RowsReport { seq: None, rows: each(transaction)?, version: None }),
-            Place::Store(store) => {
-                store.call()?;
-                let (rows, after) = store.while_reclaimed(|| store.transact_to(&mut each))?;
-                let newest = store.newest_info(&after, &path)?;
-                Ok(RowsReport { seq: Some(after.seq), rows, version: (newest.seq == after.seq).then_some(newest) })
-            }
-        }
+        self.place.write_rows(&path, work)
     }
 
     fn by_key(&self, what: ByKey, frame: Frame<'_>, options: &WriteOptions) -> Result<RowsReport> {
         let path = Path::new(&self.path)?;
+        if options.returning.is_some() {
+            let task = UpdateOptions { task: options.task.clone(), ..UpdateOptions::default() };
+            let data = self.place.store().collected(&path, frame, &task)?;
+            return self.batches_by_key(what, &[data], options);
+        }
         match &self.place {
             Place::Store(store) => store.call()?.write_by_key(what, &path, frame, options),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
-                let rows = store.write_by_key_in(open, what, &path, frame, options, false)?;
-                Ok(RowsReport { seq: None, rows, version: None })
+                let numbering = open.numbering(store);
+                let rows = store.write_by_key_in(open, what, &path, frame, (options, &numbering), false)?;
+                Ok(RowsReport { seq: None, rows, version: None, returned: None })
             }),
         }
     }

@@ -18,6 +18,7 @@ use crate::store::Store;
 use crate::store::commit::blocks::may_be_there;
 use crate::store::commit::call::Attempts;
 use crate::store::parts::{Answer, Pin, Proposal, Work};
+use crate::store::write::numbers::{Numbering, OwnNumbers};
 
 /// A transaction. It sees the state that it began with and its own writes, which nothing else sees before
 /// [`Transaction::commit`]. If the last handle on it is dropped without that, it leaves nothing.
@@ -58,6 +59,7 @@ pub(in crate::store) struct OpenTransaction {
     pub draft: Draft,
     reads: Footprint,
     pub(in crate::store) writers: Vec<BlockWriter>,
+    numbers: Arc<OwnNumbers>,
 }
 
 impl fmt::Debug for Transaction {
@@ -82,9 +84,9 @@ impl Store {
         let time = base.time.max(self.commits().times().now(base.time));
         let draft = Draft::new(State::clone(&base), base.seq.next(), time);
         let seq = base.seq;
-        let (reads, writers) = (Footprint::default(), Vec::new());
-        let status =
-            Mutex::new(Status::Open(Box::new(OpenTransaction { base, began: time, pin, draft, reads, writers })));
+        let (reads, writers, numbers) = (Footprint::default(), Vec::new(), Arc::default());
+        let open = OpenTransaction { base, began: time, pin, draft, reads, writers, numbers };
+        let status = Mutex::new(Status::Open(Box::new(open)));
         let table_changes = AtomicU64::new(0);
         let shared = TransactionState { store: self.clone(), seq, read_only, attempts, table_changes, status };
         Ok(Transaction { shared: Arc::new(shared) })
@@ -419,7 +421,8 @@ impl OpenTransaction {
     }
 
     /// Returns the state after.
-    fn commit(self: Box<Self>, store: &Store) -> Answer {
+    fn commit(mut self: Box<Self>, store: &Store) -> Answer {
+        self.numbers.note(&mut self.draft)?;
         if self.draft.effects().is_empty() {
             return Ok(self.base);
         }
@@ -444,6 +447,11 @@ impl OpenTransaction {
             self.reads.reads.push(Read::All);
         }
         done
+    }
+
+    /// Where its calls take the numbers of sequences from.
+    pub fn numbering(&self, store: &Store) -> Numbering {
+        Numbering::new(store, Some((self.base.next_table(), self.numbers.clone())))
     }
 
     /// Whether a table was not created here.

@@ -10,6 +10,7 @@ use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::take_batch;
 use crate::store::read::resolve::{newest, of_table};
+use crate::store::write::numbers::Numbering;
 use crate::store::{Store, VersionInfo};
 use crate::table::{Checks, RowPlace, Searcher, StoredSchema, TableCodec, TableState};
 
@@ -23,6 +24,9 @@ pub struct RowsReport {
     /// The version that it made, if it wrote row groups. Rows written without row groups belong to the version that the
     /// next checkpoint, snapshot or bulk write numbers.
     pub version: Option<VersionInfo>,
+    /// The rows as they are after the call, one for each key, in the order in which the keys were given; before it, if they were deleted.
+    /// `None` if [`crate::store::WriteOptions::returning`] does not ask for them.
+    pub returned: Option<RecordBatch>,
 }
 
 /// What is done by key.
@@ -41,8 +45,8 @@ pub(in crate::store) struct Gathered<'a> {
     pub codec: Arc<TableCodec>,
     /// Whole rows, key columns, or rows with some of the columns.
     pub schema: SchemaRef,
-    /// Whether rows have some of the columns, and keep what they have in the others.
-    pub partial: bool,
+    /// If rows have some of the columns, and keep what they have in the others: where new ones get numbers from.
+    pub partial: Option<Numbering>,
     /// The batches pulled so far.
     pub drawn: Vec<RecordBatch>,
     /// The rest, to be pulled, if that was not all.

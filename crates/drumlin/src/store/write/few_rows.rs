@@ -11,6 +11,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
+use super::numbers::Numbering;
 use super::partial::{PartialMerge, check_key_columns, completed, partial_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
@@ -48,7 +49,7 @@ impl<'a> Gathered<'a> {
         rest: impl Iterator<Item = Result<RecordBatch>> + 'a,
         checks: Option<Checks>,
     ) -> Self {
-        Self { codec, schema, partial: false, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks }
+        Self { codec, schema, partial: None, drawn: Vec::new(), rest: Some(Box::new(rest)), evolved: None, checks }
     }
 
     /// The keys alone, none of which are pulled yet.
@@ -70,11 +71,18 @@ impl<'a> Gathered<'a> {
         frame: Frame<'a>,
         path: &Path,
         pool: &Pool,
+        numbering: &Numbering,
     ) -> Result<Self> {
         let table = format!("'{path}'");
         let (mut conform, checks) = (Conform::new(schema.clone()).named(&table), Some(rows.stored.bound_checks()?));
         let rest = frame.into_batches(pool, &table).map(move |batch| conform.batch(&batch?));
-        Ok(Self { partial: true, ..Self::of(codec, schema, rest, checks) })
+        Ok(Self { partial: Some(numbering.clone()), ..Self::of(codec, schema, rest, checks) })
+    }
+
+    /// All of it.
+    pub fn all(self) -> Result<RecordBatch> {
+        let rest: Vec<RecordBatch> = self.rest.into_iter().flatten().collect::<Result<_>>()?;
+        join_batches(&self.schema, &[self.drawn, rest].concat())
     }
 
     /// Pulls batches until it is known whether there are more than `bytes` of them.
@@ -107,17 +115,17 @@ impl Call<'_> {
         let store = self.store;
         store.wait_for_room()?;
         let base = store.state()?;
-        let gathered = store.gather(&base, what, path, frame, options)?;
+        let gathered = store.gather(&base, what, path, frame, options, &store.numbering())?;
         // A note is kept with a version, and so is a schema; rows written without row groups make none.
         if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
             return match gathered.partial {
-                true => self.merge_partial(path, &PartialMerge::new(store, path, gathered, options)?),
-                false => self.write_many_by_key(what, path, gathered, options),
+                Some(_) => self.merge_partial(path, &PartialMerge::new(store, path, gathered, options)?),
+                None => self.write_many_by_key(what, path, gathered, options),
             };
         }
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if rows == 0 {
-            return Ok(RowsReport { seq: Some(base.seq), rows, version: None });
+            return Ok(RowsReport { seq: Some(base.seq), rows, version: None, returned: None });
         }
         let few = SmallWrite::new(what, &gathered)?;
         let (after, ()) = self.commit(|base| {
@@ -125,7 +133,7 @@ impl Call<'_> {
             let build = move |_: &State| Ok(vec![effect.clone()]);
             Ok((Proposal::new(base, footprint, Work::Build(Box::new(build))), ()))
         })?;
-        Ok(RowsReport { seq: Some(after.seq), rows, version: None })
+        Ok(RowsReport { seq: Some(after.seq), rows, version: None, returned: None })
     }
 }
 
@@ -137,11 +145,11 @@ impl Store {
         what: ByKey,
         path: &Path,
         frame: Frame<'_>,
-        options: &WriteOptions,
+        (options, numbering): (&WriteOptions, &Numbering),
         bulk: bool,
     ) -> Result<u64> {
         let state = open.draft.state();
-        let gathered = self.gather(state, what, path, frame, options)?;
+        let gathered = self.gather(state, what, path, frame, options, numbering)?;
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() && !bulk {
             if rows > 0 {
@@ -152,7 +160,7 @@ impl Store {
             return Ok(rows);
         }
         // A merge finds all rows in row groups, and leaves none of its own in memory.
-        if gathered.partial || bulk && what == ByKey::Upsert {
+        if gathered.partial.is_some() || bulk && what == ByKey::Upsert {
             return open.merge_partial(self, path, &PartialMerge::new(self, path, gathered, options)?);
         }
         let waiting = if gathered.evolved.is_some() { in_memory(state, path)? } else { BTreeSet::new() };
@@ -171,6 +179,7 @@ impl Store {
         path: &Path,
         frame: Frame<'a>,
         options: &WriteOptions,
+        numbering: &Numbering,
     ) -> Result<Gathered<'a>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
@@ -179,17 +188,18 @@ impl Store {
         if what == ByKey::Delete {
             return Gathered::of_keys(codec, frame, path, pool).draw(bytes, cancel);
         }
-        let mut rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(named)?;
+        let generators = numbering.generators(state, table);
+        let mut rows = RowsSchema::added(table, frame.schema(), options.schema, &generators).map_err(named)?;
         check_key_columns(what, frame.schema(), &rows.stored, table.order()).map_err(named)?;
         if what == ByKey::Upsert
             && let Some(schema) = partial_schema(frame.schema(), &rows).map_err(named)?
         {
             let evolved = rows.evolves.then(|| (codec.schema().clone(), rows.stored.clone()));
-            let gathered = Gathered::of_some_columns(codec, &rows, schema, frame, path, pool)?;
+            let gathered = Gathered::of_some_columns(codec, &rows, schema, frame, path, pool, numbering)?;
             return Gathered { evolved, ..gathered }.draw(bytes, cancel);
         }
         if what == ByKey::Insert {
-            rows = rows.filling();
+            rows = rows.filling(generators);
         }
         let (codec, evolved) = match rows.evolves {
             true => {
@@ -221,12 +231,12 @@ impl Store {
         if looked_up {
             footprint = footprint.with(Read::Keys(table.id, few.keys.clone()));
         }
-        let rows = few.rows(&self.searcher(state, table, &few.codec, cancel)).map_err(|e| of_table(path, e))?;
+        let rows = few.rows(state, &self.searcher(state, table, &few.codec, cancel)).map_err(|e| of_table(path, e))?;
         Ok((footprint, Effect::WriteRows { table: table.id, version: table.next_version(), rows }))
     }
 
     /// Waits for a checkpoint if the rows that wait for one take far too much memory.
-    fn wait_for_room(&self) -> Result<()> {
+    pub(in crate::store) fn wait_for_room(&self) -> Result<()> {
         const TIMES: u64 = 4;
         let bound = self.options().memtable_bytes.saturating_mul(TIMES);
         let over = || bound > 0 && self.commits().newest().memtable_bytes() > bound;
@@ -254,7 +264,7 @@ enum SmallChange {
     /// Whole rows or keys.
     Known(RowsChange),
     /// Rows with some of the columns.
-    Partial(RecordBatch),
+    Partial(RecordBatch, Numbering),
 }
 
 impl SmallWrite {
@@ -265,23 +275,29 @@ impl SmallWrite {
         let (batch, keys) = dedup_keys(what, &codec, batch)?;
         let change = match what {
             ByKey::Delete => SmallChange::Known(RowsChange::new(&codec, None, Some(&batch))?),
-            _ if gathered.partial => SmallChange::Partial(batch),
-            _ => SmallChange::Known(RowsChange::new(&codec, Some(&batch), None)?),
+            _ => match &gathered.partial {
+                Some(numbering) => SmallChange::Partial(batch, numbering.clone()),
+                None => SmallChange::Known(RowsChange::new(&codec, Some(&batch), None)?),
+            },
         };
         Ok(Self { codec, keys: Arc::new(keys), change, checks: gathered.checks.clone() })
     }
 
     fn is_partial(&self) -> bool {
-        matches!(self.change, SmallChange::Partial(_))
+        matches!(self.change, SmallChange::Partial(..))
     }
 
     /// What is written: of rows with some of the columns, what `searcher` finds in the others, too.
-    fn rows(&self, searcher: &Searcher<'_>) -> Result<RowsChange> {
+    fn rows(&self, state: &State, searcher: &Searcher<'_>) -> Result<RowsChange> {
         match &self.change {
             SmallChange::Known(change) => Ok(change.clone()),
-            SmallChange::Partial(rows) => {
+            SmallChange::Partial(rows, numbering) => {
+                let generators = numbering.generators(state, searcher.table);
+                let stored = searcher.table.schema().expect("every table has a version");
                 let checks = self.checks.clone().unwrap_or_default();
-                let whole = completed(rows, searcher, &self.keys, &checks)?;
+                let whole = completed(rows, searcher, &self.keys, &checks, &|field, rows| {
+                    generators.lacking(stored, field, rows)
+                })?;
                 RowsChange::new(&self.codec, Some(&whole), None)
             }
         }

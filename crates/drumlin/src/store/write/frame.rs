@@ -184,8 +184,23 @@ pub struct WriteOptions {
     /// How the rows are compressed that a write brings which replaces all rows, and later ones of the table. Default: that of the table
     /// or, of a new one, of the store.
     pub compression: Option<Compression>,
+    /// The columns of rows that a write by key returns in [`crate::RowsReport::returned`]; an empty list means all. The data is then
+    /// held in memory. Default: none are returned.
+    pub returning: Option<Vec<String>>,
     /// Progress in row groups, and cancellation.
     pub task: Task,
+}
+
+impl WriteOptions {
+    /// `InvalidArgument` if rows are to be returned, by a call that does not.
+    pub(in crate::store) fn check_returns_nothing(&self) -> Result<()> {
+        match self.returning {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "rows are returned by calls that write them by key: insert, upsert, increment, compare_and_set, delete_keys",
+            )),
+        }
+    }
 }
 
 /// The effects that create an empty table.

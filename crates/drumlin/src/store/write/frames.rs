@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
+use super::numbers::Numbering;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -137,6 +138,7 @@ impl Place {
         options: &WriteOptions,
         on_error: OnItemError,
     ) -> Result<Vec<Result<Option<VersionInfo>>>> {
+        options.check_returns_nothing()?;
         match self {
             Place::Store(store) => {
                 let written = store.call()?.write_frames(kind, frames, options, on_error)?;
@@ -170,7 +172,7 @@ impl Call<'_> {
         // The pin keeps the blocks that are searched for keys.
         let (base, _pin) = store.pinned_state()?;
         let PreparedWrite { tables, writer, metadata } =
-            store.prepare_write(&base, kind, frames, options, &mut on_error)?;
+            store.prepare_write(&base, kind, frames, options, &store.numbering(), &mut on_error)?;
         let check_again = tables.iter().any(|table| table.new_keys.is_some());
         let write = FramesWrite { kind, base, _pin, tables, metadata, check_again, began };
         let (after, tables) = store.commit_placed(write, writer, |write, writer| {
@@ -242,7 +244,8 @@ impl Store {
             reads = reads.with(Read::Binding(path));
             reads.reads.extend(schema);
         }
-        let prepared = self.prepare_write(state, kind, frames, options, &mut OnItemError::Refuse)?;
+        let numbering = open.numbering(self);
+        let prepared = self.prepare_write(state, kind, frames, options, &numbering, &mut OnItemError::Refuse)?;
         let PreparedWrite { tables, writer, metadata } = prepared;
         tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
         reads.reads.extend(footprint(&tables).reads);
@@ -296,6 +299,7 @@ impl Store {
         kind: VersionKind,
         frames: Vec<(String, Frame<'_>)>,
         options: &WriteOptions,
+        numbering: &Numbering,
         on_error: &mut OnItemError,
     ) -> Result<PreparedWrite> {
         self.commits().writable_log()?;
@@ -304,7 +308,7 @@ impl Store {
         for (at, path, frame) in distinct(frames, on_error)? {
             let table = state.table_at(&path)?;
             let new = self.options().of_new_tables();
-            match target(at, path, frame, state, kind, options, new) {
+            match target(at, path, frame, state, kind, options, (new, numbering)) {
                 Err(e) => on_error.note(at, e)?,
                 Ok(target) => match table.filter(|table| table.key().is_some()) {
                     Some(table) => keyed.push((table, target)),
@@ -465,7 +469,7 @@ fn target<'a>(
     state: &State,
     kind: VersionKind,
     options: &WriteOptions,
-    new: Option<Compression>,
+    (new, numbering): (Option<Compression>, &Numbering),
 ) -> Result<TableFrame<'a>> {
     let existing = state.table_at(&path)?;
     let own = existing.as_ref().map(|table| table.order().to_vec());
@@ -478,7 +482,7 @@ fn target<'a>(
         VersionKind::Append => {
             let table = &table_at(state, &path)?;
             footprint = footprint.with(Read::Binding(path.clone())).with(Read::Schema(table.id));
-            RowsSchema::added(table, came, options.schema)
+            RowsSchema::added(table, came, options.schema, &numbering.generators(state, table))
         }
         _ => RowsSchema::whole(existing.as_deref(), came, &sort, options.compression, new),
     };

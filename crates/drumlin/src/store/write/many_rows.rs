@@ -97,7 +97,7 @@ impl Call<'_> {
                 Ok((Proposal::carried(base, footprint, effects).since(began), ()))
             })
         })?;
-        Ok(RowsReport { seq: Some(after.seq), rows, version: Some(store.newest_info(&after, path)?) })
+        Ok(RowsReport { seq: Some(after.seq), rows, version: Some(store.newest_info(&after, path)?), returned: None })
     }
 }
 

@@ -10,6 +10,7 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
+use super::numbers::Numbering;
 use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
@@ -31,7 +32,7 @@ pub(in crate::store) fn check_key_columns(
     stored: &StoredSchema,
     key: &[String],
 ) -> Result<()> {
-    let filled = |name: &String| what == ByKey::Insert && stored.default_of(name).is_some();
+    let filled = |name: &String| what == ByKey::Insert && stored.has_default(name);
     match key.iter().find(|name| came.index_of(name).is_err() && !filled(name)) {
         Some(name) => Err(Error::schema_mismatch(format!("the data lacks the key column '{name}'"))),
         None => Ok(()),
@@ -63,19 +64,27 @@ pub(in crate::store) fn partial_schema(came: &SchemaRef, rows: &RowsSchema) -> R
 }
 
 /// Whole rows of `rows`, which have some of the columns, with what the table has in the others. They have the keys `keys`, without
-/// duplicates, in this order.
+/// duplicates, in this order. New ones have what `lacking_in_new` says.
 pub(in crate::store) fn completed(
     rows: &RecordBatch,
     searcher: &Searcher<'_>,
     keys: &Keys,
     checks: &Checks,
+    lacking_in_new: &dyn Fn(&FieldRef, usize) -> Result<ArrayRef>,
 ) -> Result<RecordBatch> {
     let codec = searcher.codec;
     let stored = searcher.table.schema().expect("it was written to");
     let names = stored.0.fields().iter().map(|field| field.name());
     let lacking: Vec<String> = names.filter(|name| rows.column_by_name(name).is_none()).cloned().collect();
     let there = searcher.get_many(keys, &codec.keys_of(rows)?.1, Some(&lacking))?;
-    let place = |row: usize| if there.found.value(row) { (1, row) } else { (0, 0) };
+    let mut new = 0;
+    let place = |row: usize| match there.found.value(row) {
+        true => (1, row),
+        false => {
+            new += 1;
+            (0, new - 1)
+        }
+    };
     let places: Vec<(usize, usize)> = (0..keys.len()).map(place).collect();
     let named = |rows: &[usize]| codec.key_codec().describe_some(rows.iter().map(|row| keys.get(*row)));
     let column = |field: &FieldRef| {
@@ -83,7 +92,7 @@ pub(in crate::store) fn completed(
             return Ok(given.clone());
         }
         let known = there.rows.column_by_name(field.name()).expect("asked for").clone();
-        let column = interleave(&[stored.lacking(field, 1)?, known], &places)?;
+        let column = interleave(&[lacking_in_new(field, new)?, known], &places)?;
         if !field.is_nullable() && column.null_count() > 0 {
             let new: Vec<usize> = (0..keys.len()).filter(|row| column.is_null(*row)).collect();
             return Err(Error::schema_mismatch(format!(
@@ -110,12 +119,14 @@ pub(in crate::store) struct PartialMerge {
     /// The schema that the table had, and the one that it gets first, if that is another.
     evolved: Option<(SchemaRef, StoredSchema)>,
     options: UpdateOptions,
+    numbering: Numbering,
 }
 
 impl PartialMerge {
     /// Of what was gathered, and what is left of it, which must fit into memory.
     pub fn new(store: &Store, path: &Path, gathered: Gathered<'_>, options: &WriteOptions) -> Result<Self> {
-        let Gathered { codec, schema, drawn, rest, evolved, .. } = gathered;
+        let Gathered { codec, schema, drawn, rest, evolved, partial, .. } = gathered;
+        let numbering = partial.unwrap_or_else(|| store.numbering());
         let options = UpdateOptions { metadata: options.metadata.clone(), task: options.task.clone() };
         let batches = drawn.into_iter().map(Ok).chain(rest.into_iter().flatten());
         let source = store.collected(path, Frame::new(schema, batches), &options)?;
@@ -128,11 +139,11 @@ impl PartialMerge {
             not_matched: vec![(None, WhenNotMatched::InsertAll)],
             ..Merge::default()
         };
-        Ok(Self { source, rows, merge, evolved, options })
+        Ok(Self { source, rows, merge, evolved, options, numbering })
     }
 
     fn prepare(&self, store: &Store, state: &State, path: &Path) -> Result<PreparedChange<MergeReport>> {
-        store.prepare_merge(state, path, self.source.clone(), &self.merge, false, &self.options)
+        store.prepare_merge(state, path, self.source.clone(), &self.merge, false, &self.options, &self.numbering)
     }
 }
 
@@ -148,7 +159,7 @@ impl Call<'_> {
             let ((), after) = store.while_reclaimed(|| store.transact_to(&mut work))?;
             Some(store.newest_info(&after, path)?)
         };
-        Ok(RowsReport { seq: version.as_ref().map(|version| version.seq), rows: rows.rows, version })
+        Ok(RowsReport { seq: version.as_ref().map(|version| version.seq), rows: rows.rows, version, returned: None })
     }
 }
 

@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use roaring::RoaringBitmap;
 
 use super::by_key::{check_distinct, refuse};
+use super::numbers::Numbering;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Task};
 use crate::block::{BlockWriter, WrittenBlock};
@@ -83,12 +84,14 @@ impl Table {
         filter: Option<&Filter>,
         options: &WriteOptions,
     ) -> Result<Option<VersionInfo>> {
+        options.check_returns_nothing()?;
         let path = Path::new(&self.path)?;
         match &self.place {
             Place::Store(store) => store.call()?.replace(&path, frame, filter, options).map(Some),
             Place::Transaction(transaction) => transaction.change_tables(|store, open| {
                 let state = open.draft.state();
-                let (replacement, writer) = store.prepare_replace(state, &path, frame, filter, options)?;
+                let (replacement, writer) =
+                    store.prepare_replace(state, &path, frame, filter, options, &open.numbering(store))?;
                 let waiting = if replacement.evolves() { in_memory(state, &path)? } else { BTreeSet::new() };
                 open.with_rows_in_groups(store, &waiting, MemoryScope::All, |open| {
                     let state = open.draft.state();
@@ -112,7 +115,8 @@ impl Call<'_> {
         options: &WriteOptions,
     ) -> Result<VersionInfo> {
         let (store, began) = (self.store, self.began());
-        let (replacement, writer) = store.prepare_replace(&*store.state()?, path, frame, filter, options)?;
+        let (replacement, writer) =
+            store.prepare_replace(&*store.state()?, path, frame, filter, options, &store.numbering())?;
         let (after, ()) = store.commit_placed(replacement, writer, |replacement, writer| {
             self.commit(|base| {
                 let sound = |base: &State| store.replace_rows(base, replacement, writer.written(), &options.task);
@@ -134,6 +138,7 @@ impl Store {
         frame: Frame<'_>,
         filter: Option<&Filter>,
         options: &WriteOptions,
+        numbering: &Numbering,
     ) -> Result<(Replacement, BlockWriter)> {
         let table = &table_at(state, path)?;
         let sort = table.order().to_vec();
@@ -145,7 +150,8 @@ impl Store {
         }
         let own = table.schema().expect("every table has a version").clone();
         let (pool, name) = (&self.env().pool, format!("'{path}'"));
-        let rows = RowsSchema::added(table, frame.schema(), options.schema).map_err(|e| e.context(&name))?;
+        let rows = RowsSchema::added(table, frame.schema(), options.schema, &numbering.generators(state, table));
+        let rows = rows.map_err(|e| e.context(&name))?;
         let (schema, evolved) = (rows.stored.0.clone(), rows.evolves.then(|| rows.stored.clone()));
         let mut conform = rows.conform(&name)?;
         let batches = frame.into_batches(pool, &name).map(|batch| conform.batch(&batch?));

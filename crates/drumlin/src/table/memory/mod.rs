@@ -5,5 +5,6 @@ pub(super) mod flush;
 pub(super) mod history;
 pub(super) mod overlay;
 pub(super) mod part;
+pub(super) mod reread;
 pub(super) mod row_bytes;
 pub(super) mod row_writes;

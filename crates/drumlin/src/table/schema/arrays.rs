@@ -80,7 +80,7 @@ pub(in crate::table) fn cast_exactly(array: &ArrayRef, data_type: &DataType) -> 
 }
 
 /// The value of a row, for a message.
-pub(in crate::table) fn shown(column: &ArrayRef, row: usize) -> Result<String> {
+pub fn shown(column: &ArrayRef, row: usize) -> Result<String> {
     match column.is_null(row) {
         true => Ok("null".to_owned()),
         false => Ok(array_value_to_string(column, row)?),

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use crate::base::{Error, Result, from_hex, to_hex};
 use crate::segment;
 use crate::segment::Form;
+use crate::table::write::generator::Generator;
 
 /// The metadata that say which column a field is, what older rows have in it, what later ones that lack it do, if that is something
-/// else, and whether it takes no nulls by a constraint.
-pub(in crate::table) const RESERVED: [&str; 4] =
-    ["drumlin.column", "drumlin.default", "drumlin.later", "drumlin.not-null"];
+/// else, whether it takes no nulls by a constraint, and what makes its values in later rows that lack it.
+pub(in crate::table) const RESERVED: [&str; 5] =
+    ["drumlin.column", "drumlin.default", "drumlin.later", "drumlin.not-null", "drumlin.generator"];
 
 /// One column of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +30,14 @@ pub(in crate::table) struct Column {
     later: Option<Bytes>,
     /// Whether a constraint says that it takes no nulls, rather than the frame that it came with.
     pub not_null: bool,
+    /// What makes values for later rows that lack it, if that was set last; then `later` is null.
+    pub generator: Option<Generator>,
 }
 
 impl Column {
     /// A column known by the name that it was made with.
     pub fn named(name: &str) -> Self {
-        Self { id: name.to_owned(), fill: None, later: None, not_null: false }
+        Self { id: name.to_owned(), fill: None, later: None, not_null: false, generator: None }
     }
 
     /// A new column called `name`, whose id is none of `taken`.
@@ -64,13 +67,22 @@ impl Column {
             Some(value) => segment::encode(value)?.bytes.into(),
             None => Bytes::new(),
         };
-        Ok(Self { later: Some(later), ..self })
+        Ok(Self { later: Some(later), generator: None, ..self })
+    }
+
+    /// The same with what makes values for later rows which lack it.
+    pub fn with_generator(self, generator: Generator) -> Self {
+        Self { later: Some(Bytes::new()), generator: Some(generator), ..self }
     }
 
     /// The same with the constraints of another too, whose default is `default` in its own type.
     pub fn constrained_as(self, other: &Self, default: Option<&ArrayRef>) -> Result<Self> {
         let own = Self { not_null: self.not_null || other.not_null, ..self };
-        if default.is_some() { own.with_default(default) } else { Ok(own) }
+        match (&other.generator, default) {
+            (Some(generator), _) => Ok(own.with_generator(generator.clone())),
+            (None, Some(_)) => own.with_default(default),
+            (None, None) => Ok(own),
+        }
     }
 
     /// The same after its field has got another type than `came`; `into` makes values of it, and fails if that would change them.
@@ -95,7 +107,8 @@ impl Column {
     pub fn same_constraints(&self, other: &Self, same_type: bool) -> bool {
         let default = |column: &Self| column.later.clone().or(column.fill.clone()).filter(|bytes| !bytes.is_empty());
         let (own, others) = (default(self), default(other));
-        self.not_null == other.not_null && if same_type { own == others } else { own.is_some() == others.is_some() }
+        let same = self.not_null == other.not_null && self.generator == other.generator;
+        same && if same_type { own == others } else { own.is_some() == others.is_some() }
     }
 
     /// Whether it has a constraint.
@@ -127,7 +140,7 @@ impl Column {
     /// The column of a stored field, and the field without what is stored of it.
     pub fn read(field: &FieldRef) -> Result<(Field, Self)> {
         let mut metadata = field.metadata().clone();
-        let [id, fill, later, not_null] = RESERVED.map(|key| metadata.remove(key));
+        let [id, fill, later, not_null, generator] = RESERVED.map(|key| metadata.remove(key));
         let bytes = |text: Option<String>| {
             let bytes = text.map(|text| from_hex(&text).map(Bytes::from));
             match bytes {
@@ -136,7 +149,18 @@ impl Column {
             }
         };
         let id = id.unwrap_or_else(|| field.name().clone());
-        let column = Self { id, fill: bytes(fill)?, later: bytes(later)?, not_null: not_null.is_some() };
+        let generator = generator
+            .map(|text| serde_json::from_str::<Generator>(&text))
+            .transpose()
+            .map_err(|e| Error::corrupt("what makes the default of a column is damaged").with_source(e.to_string()))?;
+        if let Some(generator) = &generator {
+            generator.check(field).map_err(|e| Error::corrupt(e.message().to_owned()))?;
+        }
+        let (fill, later) = (bytes(fill)?, bytes(later)?);
+        if generator.is_some() && later.as_ref().is_none_or(|bytes| !bytes.is_empty()) {
+            return Err(Error::corrupt("a column has a default, and what makes another"));
+        }
+        let column = Self { id, fill, later, not_null: not_null.is_some(), generator };
         let values = [column.fill_value(field.data_type()), column.default_value(field.data_type())];
         for value in values.into_iter().flatten() {
             match value {
@@ -160,6 +184,8 @@ impl Column {
         metadata.extend(self.fill.as_ref().map(|bytes| (RESERVED[1].to_owned(), to_hex(bytes))));
         metadata.extend(self.later.as_ref().map(|bytes| (RESERVED[2].to_owned(), to_hex(bytes))));
         metadata.extend(self.not_null.then(|| (RESERVED[3].to_owned(), String::new())));
+        let generator = self.generator.as_ref().map(|own| serde_json::to_string(own).expect("it is a plain value"));
+        metadata.extend(generator.map(|text| (RESERVED[4].to_owned(), text)));
         Arc::new(field.as_ref().clone().with_metadata(metadata))
     }
 }

@@ -26,13 +26,13 @@ use super::bounds_of_types::find_impossible;
 use super::constraints::Checks;
 use super::extension::check_extension;
 use crate::base::{Error, Result, TypeName};
-use crate::table::StoredSchema;
+use crate::table::{Generators, StoredSchema};
 
 /// Converts the batches of one frame to a schema.
 pub struct Conform {
     schema: SchemaRef,
-    /// The columns that frames may lack.
-    fill: Option<StoredSchema>,
+    /// The columns that frames may lack, and what makes values for them.
+    fill: Option<(StoredSchema, Generators)>,
     /// What messages call the table.
     table: Option<String>,
     /// What each row must be.
@@ -53,10 +53,10 @@ impl Conform {
         Self { table: Some(table.into()), ..self }
     }
 
-    /// The same; columns that a batch lacks have the default that they have in `schema`, or are null.
+    /// The same; columns that a batch lacks have the default that they have in the schema, or are null.
     #[must_use]
-    pub fn filling(self, schema: Option<StoredSchema>) -> Self {
-        Self { fill: schema, ..self }
+    pub fn filling(self, fill: Option<(StoredSchema, Generators)>) -> Self {
+        Self { fill, ..self }
     }
 
     /// The same; fails at the first row for which a check does not hold.
@@ -72,7 +72,7 @@ impl Conform {
 
     /// A batch with all columns.
     fn filled(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let Some(own) = &self.fill else { return Ok(batch.clone()) };
+        let Some((own, generators)) = &self.fill else { return Ok(batch.clone()) };
         let came = batch.schema();
         let lacking: Vec<&FieldRef> =
             own.0.fields().iter().filter(|field| came.index_of(field.name()).is_err()).collect();
@@ -81,13 +81,13 @@ impl Conform {
         }
         let (mut fields, mut columns) = (came.fields().to_vec(), batch.columns().to_vec());
         for field in lacking {
-            if !field.is_nullable() && own.default_of(field.name()).is_none() {
+            if !field.is_nullable() && !own.has_default(field.name()) {
                 return Err(Error::schema_mismatch(format!(
                     "the data lacks column '{}', which takes no nulls and has no default; add it to the data",
                     field.name()
                 )));
             }
-            columns.push(own.lacking(field, batch.num_rows())?);
+            columns.push(generators.lacking(own, field, batch.num_rows())?);
             fields.push(field.clone());
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.metadata().clone()));

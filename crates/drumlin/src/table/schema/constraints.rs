@@ -19,6 +19,7 @@ use super::arrays::shown;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, clip};
 use crate::filter::{BoundFilter, Filter};
+use crate::table::write::generator::Generator;
 
 /// A check as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,8 @@ pub struct Constraints {
     pub not_null: Vec<String>,
     /// What later rows that lack a column have in it: arrays of one row. Rows that are there stay as they are.
     pub defaults: Vec<(String, ArrayRef)>,
+    /// What makes the values of a column in later rows that lack it.
+    pub generators: Vec<(String, Generator)>,
 }
 
 /// Constraints to be taken off a table: names of checks, and of columns.
@@ -65,7 +68,7 @@ pub struct ConstraintNames {
     pub checks: Vec<String>,
     /// Columns that take nulls again.
     pub not_null: Vec<String>,
-    /// Columns that later rows have null in if they lack them.
+    /// Columns that later rows have null in if they lack them, whether their default was a value or made.
     pub defaults: Vec<String>,
 }
 
@@ -78,6 +81,8 @@ pub struct ConstraintsInfo {
     pub not_null: Vec<String>,
     /// What rows that lack a column have in it: arrays of one row.
     pub defaults: Vec<(String, ArrayRef)>,
+    /// What makes the values of a column in rows that lack it.
+    pub generators: Vec<(String, Generator)>,
 }
 
 /// The checks of a schema, tied to it.

@@ -264,7 +264,7 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
-    fn constrain(&mut self, Constraints { checks, not_null, defaults }: &Constraints) -> Result<()> {
+    fn constrain(&mut self, Constraints { checks, not_null, defaults, generators }: &Constraints) -> Result<()> {
         for (name, filter) in checks {
             if name.is_empty() || self.checks.iter().any(|check| check.name == *name) {
                 return Err(match name.is_empty() {
@@ -299,6 +299,11 @@ impl<'a> Columns<'a> {
             let value = conform_value(value, &self.fields[at])?;
             self.columns[at] = self.columns[at].clone().with_default(Some(&value))?;
         }
+        for (name, generator) in generators {
+            let at = find(&self.own.0, name)?;
+            generator.check(&self.fields[at])?;
+            self.columns[at] = self.columns[at].clone().with_generator(generator.clone());
+        }
         Ok(())
     }
 
@@ -320,7 +325,7 @@ impl<'a> Columns<'a> {
         }
         for name in defaults {
             let at = find(&self.own.0, name)?;
-            if self.columns[at].default_value(self.fields[at].data_type()).is_none() {
+            if !self.own.has_default(self.own.0.field(at).name()) {
                 return Err(Error::not_found(format!("column '{name}' has no default")));
             }
             self.columns[at] = self.columns[at].clone().with_default(None)?;
@@ -340,7 +345,7 @@ impl<'a> Columns<'a> {
         let field = self.fields[at].clone();
         let into = |value: &ArrayRef| conform_value(value, &field).map_err(|e| e.context("the default"));
         self.columns[at] = self.columns[at].clone().widened(&came, into)?;
-        Ok(())
+        self.columns[at].generator.as_ref().map_or(Ok(()), |generator| generator.check(&self.fields[at]))
     }
 
     /// Says no more of the values of columns than their types do.
@@ -484,6 +489,9 @@ impl TableState {
                 conform_value(&value, field).map_err(|e| e.context("its default does not fit the data; drop it first"))
             });
             *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
+            if let Some(generator) = &before[at].generator {
+                generator.check(field).map_err(|e| e.context("its default does not fit the data; drop it first"))?;
+            }
         }
         let schema = Arc::new(Schema::new_with_metadata(fields, came.0.metadata().clone()));
         let mut checks = own.checks().to_vec();

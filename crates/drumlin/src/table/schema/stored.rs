@@ -32,6 +32,7 @@ use super::constraints::{Check, Checks, ConstraintsInfo};
 use crate::base::{Error, Result, TypeName};
 use crate::segment::{children, holds};
 use crate::table::order::sort_columns::TableSpec;
+use crate::table::write::generator::Generator;
 
 /// An Arrow schema that serialises as an Arrow IPC schema (the flatbuffer alone, without a message around it), and what is
 /// known beside it: its columns, checks, and the names that the columns of the table's order have in it, if they were renamed.
@@ -137,7 +138,14 @@ impl StoredSchema {
         let not_null = fields.clone().filter(|field| !field.is_nullable()).map(|field| field.name().clone()).collect();
         let default =
             |field: &FieldRef| Some(self.default_of(field.name())?.map(|value| (field.name().clone(), value)));
-        Ok(ConstraintsInfo { checks, not_null, defaults: fields.filter_map(default).collect::<Result<_>>()? })
+        let made = |field: &FieldRef| Some((field.name().clone(), self.generator_of(field.name())?.clone()));
+        let generators = fields.clone().filter_map(made).collect();
+        Ok(ConstraintsInfo {
+            checks,
+            not_null,
+            defaults: fields.filter_map(default).collect::<Result<_>>()?,
+            generators,
+        })
     }
 
     /// The same columns with other metadata of the schema.
@@ -192,7 +200,23 @@ impl StoredSchema {
         self.1.as_ref()?[self.0.index_of(name).ok()?].fill_bytes()
     }
 
-    /// What `rows` rows have that lack the column of `field`: its default, or null.
+    /// What makes the values that later rows have which lack the column called `name`, if something does.
+    pub fn generator_of(&self, name: &str) -> Option<&Generator> {
+        let (columns, at) = (self.1.as_ref()?, self.0.index_of(name).ok()?);
+        columns[at].generator.as_ref()
+    }
+
+    /// Whether rows that lack the column called `name` have something other than null in it.
+    pub fn has_default(&self, name: &str) -> bool {
+        self.generator_of(name).is_some() || self.default_of(name).is_some()
+    }
+
+    /// Whether a column of it has what makes its default.
+    pub fn generates(&self) -> bool {
+        self.1.as_ref().is_some_and(|columns| columns.iter().any(|column| column.generator.is_some()))
+    }
+
+    /// What `rows` rows have that lack the column of `field`: its default if that is a value, or null.
     pub fn lacking(&self, field: &Field, rows: usize) -> Result<ArrayRef> {
         match self.default_of(field.name()) {
             Some(value) => column::repeated(&value?, rows),

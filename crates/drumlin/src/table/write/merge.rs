@@ -23,7 +23,7 @@ use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{cast_exactly, find, shown};
-use crate::table::{Assignment, KeyRange, RowGroup, Rows, StoredSchema, TableState, conform};
+use crate::table::{Assignment, Generators, KeyRange, RowGroup, Rows, StoredSchema, TableState, conform};
 
 /// The names of the two sides in expressions.
 const SOURCE: &str = "source";
@@ -318,7 +318,7 @@ impl<'a> BoundMerge<'a> {
     }
 
     /// The rows to be added, in the order of the frame, given its rows that match some row of the table; `None` if there are none.
-    pub fn inserted(&self, matched: &RoaringBitmap) -> Result<Option<RecordBatch>> {
+    pub fn inserted(&self, matched: &RoaringBitmap, generators: &Generators) -> Result<Option<RecordBatch>> {
         let matched = if planted(Bug::InsertMatched) { &RoaringBitmap::new() } else { matched };
         let alone = (0..self.source.num_rows() as u32).filter(|row| !matched.contains(*row));
         let mut pairs: Pairs = alone.map(|row| (0, Some(row))).collect();
@@ -343,7 +343,7 @@ impl<'a> BoundMerge<'a> {
             let set = clause.set.as_deref().unwrap_or_default();
             let column = |(at, field): (usize, &FieldRef)| match set.iter().find(|(column, _)| *column == at) {
                 Some((_, bound)) => value_of(field, bound, &batch),
-                None => not_null(field, self.schema.lacking(field, held.len())?),
+                None => not_null(field, generators.lacking(self.schema, field, held.len())?),
             };
             let columns = self.schema.0.fields().iter().enumerate().map(column).collect::<Result<Vec<_>>>()?;
             let rows = held.iter().enumerate().filter_map(|(at, (_, row))| Some(((*row)?, (batches.len(), at))));

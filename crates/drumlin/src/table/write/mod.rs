@@ -2,6 +2,8 @@
 
 pub(super) mod computed;
 pub(super) mod encode;
+pub(super) mod generated;
+pub(super) mod generator;
 pub(super) mod merge;
 pub(super) mod merge_keys;
 pub(super) mod rows_schema;

@@ -8,7 +8,7 @@ use crate::table::order::sort_columns::{check_sort, sorted_schema};
 use crate::table::schema::compression::compressed_as;
 use crate::table::schema::conform::Conform;
 use crate::table::schema::evolve::SchemaMode;
-use crate::table::{StoredSchema, TableState};
+use crate::table::{Generators, StoredSchema, TableState};
 
 /// The schema that rows of a frame are converted to.
 #[derive(Clone)]
@@ -17,30 +17,30 @@ pub struct RowsSchema {
     pub stored: StoredSchema,
     /// Whether the table, whose rows stay, does not have it yet.
     pub evolves: bool,
-    /// Whether rows may lack columns: these have their defaults, or are null.
-    fills: bool,
+    /// If rows may lack columns, which have their defaults then, or are null: what makes these.
+    fills: Option<Generators>,
 }
 
 impl RowsSchema {
     /// Of rows that are known to have this one.
     pub fn known(stored: StoredSchema) -> Self {
-        Self { stored, evolves: false, fills: false }
+        Self { stored, evolves: false, fills: None }
     }
 
-    /// Of rows with the columns of `came` that come beside those of `table`.
+    /// Of rows with the columns of `came` that come beside those of `table`; `generators` make values for those that they lack.
     ///
     /// # Errors
     /// `SchemaMismatch` if `mode` does not let the table take them.
-    pub fn added(table: &TableState, came: &SchemaRef, mode: SchemaMode) -> Result<Self> {
+    pub fn added(table: &TableState, came: &SchemaRef, mode: SchemaMode, generators: &Generators) -> Result<Self> {
         let evolved = table.evolved(came, mode)?;
-        let (evolves, fills) = (evolved.is_some(), mode == SchemaMode::Evolve);
+        let (evolves, fills) = (evolved.is_some(), (mode == SchemaMode::Evolve).then(|| generators.clone()));
         let stored = evolved.unwrap_or_else(|| table.schema().expect("every table has a version").clone());
         Ok(Self { stored, evolves, fills })
     }
 
     /// The same; rows may lack columns.
-    pub fn filling(self) -> Self {
-        Self { fills: true, ..self }
+    pub fn filling(self, generators: Generators) -> Self {
+        Self { fills: Some(generators), ..self }
     }
 
     /// Of rows with the columns of `came` that replace all rows of a table, or make one in the order `sort`. `asked` is how they are to be
@@ -66,7 +66,7 @@ impl RowsSchema {
 
     /// Converts rows to it, and tests what the table asks of them. Messages begin with `table`.
     pub fn conform(&self, table: &str) -> Result<Conform> {
-        let fill = self.fills.then(|| self.stored.clone());
+        let fill = self.fills.clone().map(|generators| (self.stored.clone(), generators));
         let conform = Conform::new(self.stored.0.clone()).named(table).filling(fill);
         Ok(conform.checking(self.stored.bound_checks()?))
     }

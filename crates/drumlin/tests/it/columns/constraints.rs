@@ -152,6 +152,7 @@ fn constraints_outlive_what_the_table_does() {
         checks: vec![("below".into(), "a < b".into())],
         not_null: vec!["b".into()],
         defaults: vec![("b".into(), Arc::new(Int64Array::from(vec![50])))],
+        ..ConstraintsInfo::default()
     };
     let is = |store: &Store, path: &str, what: &str| {
         assert_eq!(store.table(path).constraints(&AsOf::Newest).unwrap(), expected, "{what}");

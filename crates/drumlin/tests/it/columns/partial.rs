@@ -28,6 +28,7 @@ fn three_columns(store: &Store) -> drumlin::Table {
         not_null: vec!["a".into()],
         defaults: vec![("c".into(), Arc::new(Int64Array::from(vec![7])))],
         checks: vec![("ordered".into(), Filter::parse("a <= c * 100").unwrap())],
+        ..Constraints::default()
     };
     table.alter(&Alter::AddConstraints(constraints), &Default::default()).unwrap();
     table

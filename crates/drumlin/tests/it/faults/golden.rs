@@ -395,6 +395,7 @@ fn build_order(store: &Store) -> drumlin::Result<()> {
         checks: vec![("least".into(), Filter::parse("number >= 0")?)],
         not_null: Vec::new(),
         defaults: vec![("name".into(), Arc::new(StringArray::from(vec!["none"])))],
+        ..Constraints::default()
     };
     store.table("order/t").alter(&Alter::AddConstraints(constraints), &Default::default()).map(drop)
 }
