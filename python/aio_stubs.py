@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 MODULES = {
     "_rows": ["Result", "Groups", "Dataset", "Lookup", "Diff", "Results"],
     "_table": ["Merge", "Table", "ProjectionView", "Tree"],
-    "_store": ["Tables", "Transaction", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
+    "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
 }
 #: Where names are defined that stubs of a module use, beside those that their sources import.
 OWN = {name: module for module, names in MODULES.items() for name in names}
@@ -39,6 +39,7 @@ BASES = {
 #: Methods with signatures of their own: the same, except for what is written here.
 CHANGED = {
     ("Store", "transact"): {"function": "Callable[[Transaction], Awaitable[_T]]"},
+    ("Sink", "transact"): {"function": "Callable[[Any], _T]"},
     ("Tree", "on"): {"callback": "Callable[[Event], object]"},
 }
 #: Annotations that mean more here: rows may come from a handle.
@@ -74,6 +75,7 @@ from drumlin._arguments.applied import ColumnFunction
 from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode
 from drumlin._arguments.frames import FrameLike, SchemaLike
 from drumlin._nouns.merge import Values
+from drumlin._nouns.sink import SinkMode
 from drumlin._arguments.rows import KeysLike, RowsLike
 from drumlin._nouns.tree import KeepWhile
 from drumlin.aio._handles import Block, Handle, Iterated

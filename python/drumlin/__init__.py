@@ -97,6 +97,7 @@ from drumlin._habits import missing
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.open import open, salvage
+from drumlin._nouns.sink import Sink
 from drumlin._nouns.store import Retention, Store
 from drumlin._nouns.table import Table
 from drumlin._nouns.transaction import Transaction
@@ -176,6 +177,7 @@ __all__ = [
     "RowsReport",
     "SalvageReport",
     "Schema",
+    "Sink",
     "SchemaLike",
     "SchemaMismatch",
     "Snapshot",

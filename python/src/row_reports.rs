@@ -1,24 +1,44 @@
 //! What calls that change rows answer, as plain immutable objects.
 
+use drumlin::Error;
 use pyo3::prelude::*;
 
+use crate::errors::raise;
 use crate::reports::{Version, describe, record};
 use crate::result::Returned;
 
-record! {
-    /// The result of a write by key.
-    RowsReport {
-        /// The number of the commit; None in a transaction.
-        seq: Option<u64>,
-        /// The number of written rows, or of keys to delete, whether they existed or not.
-        rows: u64,
-        /// The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that
-        /// the next checkpoint, snapshot or large write makes.
-        version: Option<Version>,
-        /// The rows as they are after the call, or were before it if it deleted them: what ``returning`` asked for, in the
-        /// order in which the keys were given; otherwise None. It has the methods of the result of a read.
-        returned: Option<Returned>,
-    } {}
+/// The result of a write by key.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(Clone, PartialEq)]
+pub struct RowsReport {
+    /// The number of the commit; None in a transaction.
+    #[pyo3(get)]
+    seq: Option<u64>,
+    /// The number of written rows, or of keys to delete, whether they existed or not.
+    #[pyo3(get)]
+    rows: u64,
+    /// The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that
+    /// the next checkpoint, snapshot or large write makes.
+    #[pyo3(get)]
+    version: Option<Version>,
+    returned: Option<Returned>,
+}
+
+#[pymethods]
+impl RowsReport {
+    /// The rows as they are after the call, or were before it if it deleted them: what ``returning`` asked for, in the
+    /// order in which the keys were given. It has the methods of the result of a read. Raises
+    /// :class:`drumlin.InvalidArgument` if no rows were asked for.
+    #[getter]
+    fn returned(&self) -> PyResult<Returned> {
+        let none = || raise(Error::invalid("no rows were asked for; give returning=True, or the names of columns"));
+        self.returned.clone().ok_or_else(none)
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        let fields: &[&str] = &["seq", "rows", "version", "returned"];
+        describe(this.as_any(), &fields[..if this.get().returned.is_some() { 4 } else { 3 }])
+    }
 }
 
 impl RowsReport {

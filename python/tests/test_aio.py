@@ -53,7 +53,7 @@ GIVING = {
     "Table": {"read", "diff", "merge", "get_many", "group_by", "resample"},
     "Tables": {"table", "tree", "scan", "read", "read_many"},
     "Tree": {"projection"},
-    "Store": {"changes", "ticket", "transaction", "with_message"},
+    "Store": {"changes", "sink", "ticket", "transaction", "with_message"},
 }
 
 Main = Callable[[], Coroutine[Any, Any, None]]

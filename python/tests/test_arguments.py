@@ -42,8 +42,10 @@ TABLE: dict[str, dict[str, Any]] = {
     "set_metadata": {"as_of": None},
     "merge": {"source": ROWS, "on": ["id"], "nulls_equal": False, "coerce": False, "progress": None},
     "delete": {"where": "id = 1", "params": None, "progress": None},
-    "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
-    "insert": {"rows": ROWS, "schema": "strict", "coerce": False, "progress": None},
+    "upsert": {"rows": ROWS, "schema": "strict", "coerce": False, "returning": False, "progress": None},
+    "insert": {"rows": ROWS, "schema": "strict", "coerce": False, "returning": False, "progress": None},
+    "increment": {"amounts": {"id": 1}, "returning": True},
+    "compare_and_set": {"expected": {"s": "x"}, "new": {"s": "x"}, "returning": False},
     "add_columns": {"columns": {"new": pa.int8()}, "on": None, "using": None, "read": None, "progress": None},
     "drop_columns": {"columns": ["s"]},
     "rename_columns": {"names": {"s": "t"}},
@@ -51,7 +53,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "add_constraints": {"checks": {"positive": "id > 0"}, "not_null": (), "defaults": None},
     "drop_constraints": {"checks": (), "not_null": (), "defaults": ()},
     "constraints": {"as_of": None},
-    "delete_keys": {"keys": [1], "progress": None},
+    "delete_keys": {"keys": [1], "returning": False, "progress": None},
     "get": {"columns": None, "as_of": None},
     "get_many": {"keys": [1], "columns": None, "as_of": None},
     "read": {
@@ -168,6 +170,7 @@ STORE: dict[str, dict[str, Any]] = {
     "stage": {"path": "t", "data": ROWS, "mode": "append", "part": None, "progress": None},
     "commit": {"tokens": [], "ticket": None, "job": None, "expected_version": None, "progress": None},
     "abort": {"staged": []},
+    "sink": {"path": "t", "source": "s"},
 }
 OPEN: dict[str, Any] = dict.fromkeys(inspect.signature(drumlin.open).parameters)
 #: They accept any value; if it is refused, then because of the value and not because of its type.

@@ -74,7 +74,7 @@ EVERY_CALL = """
 
     # They wait for somebody else, not for the bucket, or make nothing that is asked.
     OTHERS = {"ui", "on", "off", "wait_for_triggers", "with_message", "table", "ticket"}
-    KEYED = {"upsert", "insert", "delete_keys", "get", "get_many"}
+    KEYED = {"upsert", "insert", "increment", "compare_and_set", "delete_keys", "get", "get_many"}
 
     def given(arguments, names):
         more = {name: known.VALUES[name] for name in names if name in known.VALUES and name not in arguments}

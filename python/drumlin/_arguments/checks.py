@@ -285,7 +285,10 @@ def returned_columns(returning: bool | Iterable[Any] | str) -> list[str] | None:
     """The columns of written rows that are asked for; an empty list means all, None no rows."""
     if isinstance(returning, bool) or returning is None:
         return [] if returning else None
-    return some_columns(returning)
+    try:
+        return some_columns(returning)
+    except (TypeError, InvalidArgument) as error:
+        raise type(error)(f"returning: {error}") from None
 
 
 def _column_name(label: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from drumlin import _drumlin
 from drumlin._arguments.fit import Fit
+from drumlin._arguments.objects import as_dict, is_object
 from drumlin._errors import Error, InvalidArgument
 from drumlin._habits import instead
 from drumlin._optional import have, loaded, need
@@ -108,7 +109,7 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
         data = _read(data)
         if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader)):
             check_arrow_names(data.schema)
-    if isinstance(data, Mapping) or (isinstance(data, list) and data and isinstance(data[0], Mapping)):
+    if isinstance(data, Mapping) or (isinstance(data, list) and data and _is_row(data[0])):
         return _from_python(data, fit)
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
@@ -123,6 +124,10 @@ def to_stream(data: Any, fit: Fit | None = None, name: str = "data") -> Any:
     if isinstance(data, Iterator) and not isinstance(data, io.IOBase):
         return _from_batches(data, fit, called)
     raise TypeError(f"{called}{_EXPECTED}, got {a_type(data)}{instead('data', kind)}")
+
+
+def _is_row(data: Any) -> bool:
+    return isinstance(data, Mapping) or is_object(data)
 
 
 def _is_frame(data: Any) -> bool:
@@ -184,8 +189,9 @@ def _from_batches(items: Iterator[Any], fit: Fit | None, called: str) -> Any:
     first = next(items, None)
     if first is None:
         raise InvalidArgument(f"{called}there are no rows, so the columns are not known; give a frame without rows")
-    if isinstance(first, Mapping) and not any(
-        hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in first.values()
+    plain = as_dict(first) if is_object(first) else first
+    if isinstance(plain, Mapping) and not any(
+        hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in plain.values()
     ):
         return to_stream([first, *items], fit)
 
@@ -316,7 +322,9 @@ def _inferred(values: Any) -> str | None:
 
 
 def _columns_of(rows: list[Any]) -> dict[Any, list[Any]]:
-    """A list of dicts as columns, in the order in which their names first appear; what a row lacks is None."""
+    """A list of dicts, or of objects, as columns, in the order in which their names first appear; what a row lacks is
+    None."""
+    rows = [row if isinstance(row, Mapping) else as_dict(row) or row for row in rows]
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(f"row {at} is {a_type(row)}; expected a dict")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from drumlin._arguments.fit import Fit
 from drumlin._arguments.frames import FrameLike, to_stream
+from drumlin._arguments.objects import as_dict, is_object
 from drumlin._errors import InvalidArgument
 from drumlin._optional import have, loaded, need
 from drumlin._values.evidence import a_type
@@ -30,7 +31,7 @@ def to_rows(data: Any, fit: Fit | None = None) -> Any:
         return _from_dict(data)
     if isinstance(data, list):
         return _from_dicts(data)
-    if _is_dataclass(data) or (isinstance(data, tuple) and hasattr(data, "_asdict")):
+    if is_object(data):
         return _from_dicts([data])
     return to_stream(data, fit or Fit(), "rows")
 
@@ -102,6 +103,8 @@ def to_keys(keys: Any) -> Any:
 def keys_as_dicts(keys: Any, names: Callable[[], list[str]]) -> list[Mapping[str, Any]]:
     """One key, or a list of keys, as dicts by the names of the key's columns."""
     own = names()
+    if not own:
+        raise InvalidArgument("the table has no key; create it with one, or use append, update and delete")
     many = keys if isinstance(keys, list) else [keys]
     found = []
     for key in many:
@@ -127,23 +130,10 @@ def _from_dicts(rows: list[Any]) -> dict[str, list[Any]]:
     return {_name(name): [row.get(name) for row in rows] for name in names}
 
 
-def _is_dataclass(row: Any) -> bool:
-    # As the module does it, whose import takes long.
-    return hasattr(type(row), "__dataclass_fields__")
-
-
 def _as_dict(row: Any) -> Mapping[str, Any]:
-    """A row that is no dict: of a dataclass, a named tuple, or a model of pydantic or attrs."""
-    if not isinstance(row, type) and _is_dataclass(row):
-        import dataclasses
-
-        return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
-    if isinstance(row, tuple) and hasattr(row, "_asdict"):
-        return dict(row._asdict())
-    if callable(dump := getattr(row, "model_dump", None)):
-        return dict(dump())
-    if hasattr(type(row), "__attrs_attrs__"):
-        return {field.name: getattr(row, field.name) for field in type(row).__attrs_attrs__}
+    """A row that is no dict."""
+    if (found := as_dict(row)) is not None:
+        return found
     raise TypeError(f"a list of rows must hold dicts, dataclasses or named tuples, not {a_type(row)}")
 
 

@@ -61,9 +61,10 @@ class RowsReport:
         """The version that it made, if it was large or had metadata. Otherwise, its rows belong to the version that the
         next checkpoint, snapshot or large write makes."""
     @property
-    def returned(self) -> Result | None:
+    def returned(self) -> Result:
         """The rows as they are after the call, or were before it if it deleted them: what ``returning`` asked for, in
-        the order in which the keys were given; otherwise None. It has the methods of the result of a read."""
+        the order in which the keys were given. It has the methods of the result of a read. Raises
+        :class:`drumlin.InvalidArgument` if no rows were asked for."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -237,7 +237,7 @@ def _insert(place: Any, told: dict[str, Any]) -> Any:
     given = _rows(place, told["query"], told["table"], columns)
     # Columns that are not named get their default.
     schema = "strict" if set(columns) == set(names) else "evolve"
-    key, conflict, returning = table.stat().key, told["conflict"], told["returning"]
+    key, conflict, returning = table.stat().key, told["conflict"], told.get("returning")
     if returning == ["*"]:
         returning = names
     # Statements that follow in the same transaction may change what is in a version, not what is in memory alone.

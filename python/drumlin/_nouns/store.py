@@ -44,6 +44,7 @@ from drumlin._drumlin import (
 )
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.messaged import Messaged
+from drumlin._nouns.sink import Sinks
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
 from drumlin._processes import staged as jobs
@@ -68,7 +69,7 @@ class Retention(NamedTuple):
 
 
 @names_arguments()
-class Store(Tables[Version]):
+class Store(Tables[Version], Sinks):
     """An open store, made by :func:`drumlin.open`. The end of a ``with`` block closes it.
 
     :attr:`tree` has the nodes; :meth:`table` returns a handle on one table. Threads may share a store. A forked process

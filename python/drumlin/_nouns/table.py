@@ -398,8 +398,9 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         """
         if not isinstance(amounts, Mapping):
             raise TypeError(f"amounts must be a dict of columns and numbers, not {a_type(amounts)}")
+        asked = note(metadata), returned_columns(returning)
         rows = [{**one, **amounts} for one in keys_as_dicts(key, self._key)]
-        return self._core.increment(to_rows(rows), note(metadata), returned_columns(returning))
+        return self._core.increment(to_rows(rows), *asked)
 
     def compare_and_set(
         self,
@@ -429,9 +430,9 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         for name, given in (("expected", expected), ("new", new)):
             if not isinstance(given, Mapping):
                 raise TypeError(f"{name} must be a dict of columns and values, not {a_type(given)}")
+        asked = note(metadata), returned_columns(returning)
         (own,) = keys_as_dicts([key], self._key)
-        rows = to_rows([{**own, **expected}]), to_rows([{**own, **new}])
-        return self._core.compare_and_set(*rows, note(metadata), returned_columns(returning))
+        return self._core.compare_and_set(to_rows([{**own, **expected}]), to_rows([{**own, **new}]), *asked)
 
     @explained
     def get(

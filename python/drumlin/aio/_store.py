@@ -14,7 +14,7 @@ from drumlin.aio._rows import Dataset, Result, Results
 from drumlin.aio._table import Table, Tree
 from drumlin.tree import P
 
-__all__ = ["ChangeFeed", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
+__all__ = ["ChangeFeed", "Sink", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
 
 #: The version that a call made.
 _V = TypeVar("_V")
@@ -52,7 +52,12 @@ class ChangeFeed(Handle):
         return commit
 
 
-@awaits(drumlin.Store, changes=ChangeFeed, ticket=Ticket, transaction=Transaction, with_message=Tables)
+@awaits(drumlin.Sink)
+class Sink(Handle):
+    """See :class:`drumlin.Sink`."""
+
+
+@awaits(drumlin.Store, changes=ChangeFeed, sink=Sink, ticket=Ticket, transaction=Transaction, with_message=Tables)
 class Store(Tables, Block):
     """See :class:`drumlin.Store`: ``async with drumlin.aio.open(uri) as store``."""
 

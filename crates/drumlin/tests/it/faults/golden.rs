@@ -26,10 +26,11 @@ use drumlin::{
     WhenMatched, WhenNotMatched,
 };
 
+use crate::faults::golden_generated;
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 22] = [
+pub const VERSIONS: [&str; 24] = [
     "v5",
     "v5-shared",
     "v6",
@@ -57,6 +58,9 @@ pub const VERSIONS: [&str; 22] = [
     // The same, with numbers and texts written by the codec of our own.
     "v10-codec",
     "v10-codec-shared",
+    // The same, with defaults that are made.
+    "v10-made",
+    "v10-made-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -435,6 +439,27 @@ fn check_order(store: &Store) {
     assert_eq!(read(store, "order/s", AsOf::Version(Version(0))).unwrap(), numbered(0, 10));
 }
 
+/// Everything; returns what is carried between processes.
+fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
+    build(store)?;
+    build_copies(store)?;
+    build_changes(store)?;
+    build_erased(store)?;
+    // A purge ends leases.
+    let carried = build_holds(store)?;
+    build_patches(store)?;
+    build_order(store)?;
+    golden_generated::build(store)?;
+    build_times(store)?;
+    build_copies_in_log(store)?;
+    build_changes_in_log(store)?;
+    build_erased_in_log(store)?;
+    build_patches_in_log(store)?;
+    build_order_in_log(store)?;
+    golden_generated::build_in_log(store)?;
+    Ok(carried)
+}
+
 /// That a store holds what [`build`] has put there.
 pub fn check(store: &Store) {
     let found = store.table("types/all").collect(&Default::default()).unwrap();
@@ -510,6 +535,9 @@ fn stores_of_earlier_builds_open() {
         if since("v9-order") {
             check_order(&store);
         }
+        if since("v10-made") {
+            golden_generated::check(&uri, &store);
+        }
     }
 }
 
@@ -536,20 +564,7 @@ fn what_this_build_writes_it_reads_alike() {
         let folder = tempfile::tempdir().unwrap();
         let uri = folder.path().join("s");
         let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
-        build(&store).unwrap();
-        build_copies(&store).unwrap();
-        build_changes(&store).unwrap();
-        build_erased(&store).unwrap();
-        // A purge ends leases.
-        let carried = std::collections::BTreeMap::from(build_holds(&store).unwrap());
-        build_patches(&store).unwrap();
-        build_order(&store).unwrap();
-        build_times(&store).unwrap();
-        build_copies_in_log(&store).unwrap();
-        build_changes_in_log(&store).unwrap();
-        build_erased_in_log(&store).unwrap();
-        build_patches_in_log(&store).unwrap();
-        build_order_in_log(&store).unwrap();
+        let carried = std::collections::BTreeMap::from(build_all(&store).unwrap());
         store.close().unwrap();
         let store =
             Store::open_with(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
@@ -561,6 +576,7 @@ fn what_this_build_writes_it_reads_alike() {
         check_erased(&store);
         check_patches(&store);
         check_order(&store);
+        golden_generated::check(&uri, &store);
     }
 }
 
@@ -570,21 +586,9 @@ fn make_golden() {
     for uri in VERSIONS.map(folder).iter().filter(|uri| !uri.exists()) {
         let shared = uri.to_str().unwrap().ends_with("-shared");
         let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
-        build(&store).unwrap();
-        build_copies(&store).unwrap();
-        build_changes(&store).unwrap();
-        build_erased(&store).unwrap();
-        for (name, bytes) in build_holds(&store).unwrap() {
+        for (name, bytes) in build_all(&store).unwrap() {
             std::fs::write(uri.with_extension(name), bytes).unwrap();
         }
-        build_patches(&store).unwrap();
-        build_order(&store).unwrap();
-        build_times(&store).unwrap();
-        build_copies_in_log(&store).unwrap();
-        build_changes_in_log(&store).unwrap();
-        build_erased_in_log(&store).unwrap();
-        build_patches_in_log(&store).unwrap();
-        build_order_in_log(&store).unwrap();
         store.close().unwrap();
     }
 }

@@ -124,7 +124,7 @@ fn write_more(writer: &Store, rng: &mut fastrand::Rng, sorted: bool) {
 #[test]
 fn what_is_read_on_elsewhere_is_what_was_begun() {
     let mut renewed = 0;
-    seeds::each(0..200, 20, |seed| {
+    seeds::each(0..320, 20, |seed| {
         let mut rng = fastrand::Rng::with_seed(seed);
         let (_, writer, reader) = writer_and_reader();
         let sorted = seed % 2 == 0;
