@@ -2,10 +2,11 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, final
+from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
 from typing_extensions import CapsuleType
 
+from drumlin._drumlin.arrays import Batch, Mask, Schema
 from drumlin._drumlin.jobs import (
     Dataset,
     Lease,
@@ -170,44 +171,6 @@ def parse_statement(text: str) -> str:
     """What a statement of SQL is to do, as JSON."""
 
 @final
-class Schema:
-    """The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
-    `__arrow_c_schema__` accept it."""
-
-    def __new__(cls, schema: Any, /) -> Schema: ...
-    @staticmethod
-    def parse(columns: _List[tuple[str, str]]) -> Schema:
-        """The schema of columns whose types are given as text."""
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, in order."""
-    @property
-    def types(self) -> list[str]:
-        """The Arrow types of the columns, as text, in order."""
-    @property
-    def metadata(self) -> dict[bytes, bytes]:
-        """The schema's metadata."""
-    def __len__(self) -> int: ...
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-
-@final
-class Batch:
-    """One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it."""
-
-    @property
-    def num_rows(self) -> int:
-        """The number of rows."""
-    @property
-    def schema(self) -> Schema:
-        """The schema of the batch."""
-    def __len__(self) -> int: ...
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
-
-@final
 class Batches:
     """All batches of a reading, in memory. They can also be used as a reading."""
 
@@ -251,21 +214,6 @@ class Lookup:
     @property
     def found(self) -> Mask: ...
     def __len__(self) -> int: ...
-
-@final
-class Mask:
-    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__`
-    accept it."""
-
-    def to_pylist(self) -> list[bool]:
-        """The bools as a list."""
-    def count(self) -> int:
-        """The number of true values."""
-    def __len__(self) -> int: ...
-    def __getitem__(self, at: int, /) -> bool: ...
-    def __iter__(self) -> Iterator[bool]: ...
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
 
 @final
 class Stream:

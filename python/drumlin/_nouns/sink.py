@@ -2,16 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, final
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
 from drumlin._arguments.checks import SchemaMode, one_of
 from drumlin._errors import ConditionFailed, InvalidArgument
 from drumlin._habits import Habits
 from drumlin._nouns.transaction import Transaction
 from drumlin._values.evidence import a_type, shown
-
-if TYPE_CHECKING:
-    from drumlin._nouns.store import Store
 
 __all__ = ["Sink"]
 
@@ -40,7 +37,7 @@ class Sink(Habits):
 
     __slots__ = ("_in_use", "_lock", "_node", "_offset", "_path", "_store")
 
-    def __init__(self, store: "Store", path: str, source: str) -> None:
+    def __init__(self, store: Any, path: str, source: str) -> None:
         for name, given in (("path", path), ("source", source)):
             if not isinstance(given, str):
                 raise TypeError(f"{name} must be a str, not {a_type(given)}")
@@ -147,13 +144,13 @@ class Sink(Habits):
             else:
                 tx.tree.put(self._node, offset)
             in_doubt = False
-            done = function(tx)
+            made = function(tx)
             # What a commit that fails has done is not always known.
             in_doubt = True
-            return done
+            return made
 
         try:
-            done = self._store.transact(once)
+            done: _T = self._store.transact(once)
         except BaseException:
             self._in_use = not in_doubt
             raise
@@ -183,4 +180,4 @@ class Sinks:
     def sink(self, path: str, *, source: str) -> Sink:
         """Brings what ``source`` delivers into the table at ``path``, each batch once: see :class:`Sink
         <drumlin.Sink>`."""
-        return Sink(self, path, source)  # type: ignore[arg-type]
+        return Sink(self, path, source)

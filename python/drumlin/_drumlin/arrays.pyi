@@ -1,0 +1,61 @@
+"""Schemas, batches and masks, as the core defines them."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, final
+
+from typing_extensions import CapsuleType
+
+__all__ = ["Batch", "Mask", "Schema"]
+
+@final
+class Schema:
+    """The columns of a table or result: names and Arrow types. `pyarrow.schema(...)` and anything else that takes
+    `__arrow_c_schema__` accept it."""
+
+    def __new__(cls, schema: Any, /) -> Schema: ...
+    @staticmethod
+    def parse(columns: list[tuple[str, str]]) -> Schema:
+        """The schema of columns whose types are given as text."""
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+    @property
+    def types(self) -> list[str]:
+        """The Arrow types of the columns, as text, in order."""
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """The schema's metadata."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Batch:
+    """One batch of a result. `pyarrow.record_batch(...)` and anything that supports `__arrow_c_array__` accept it."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batch."""
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Mask:
+    """A list of bools. `pyarrow.array(...)`, `polars.Series(...)` and anything that supports `__arrow_c_array__`
+    accept it."""
+
+    def to_pylist(self) -> list[bool]:
+        """The bools as a list."""
+    def count(self) -> int:
+        """The number of true values."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> bool: ...
+    def __iter__(self) -> Iterator[bool]: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
