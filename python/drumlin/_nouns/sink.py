@@ -84,7 +84,7 @@ class Sink(Habits):
 
         def bring(tx: Transaction) -> None:
             table = tx.table(self._path)
-            verb = how or ("upsert" if table.stat().key else "append")
+            verb = how or ("upsert" if table._key() else "append")
             getattr(table, verb)(rows, schema=schema, coerce=coerce)
 
         self.transact(bring, offset)

@@ -107,6 +107,8 @@ impl Swarm {
                 Op::Insert(path, absent_keys(rng, table, columns), many)
             }
             "delete_keys" => Op::DeleteKeys(path, (0..rng.usize(..12)).map(|_| rng.i64(0..60)).collect(), many),
+            "increment" => return increment(rng, now, path),
+            "compare_and_set" => return compare_and_set(rng, now, path),
             "update" if now.columns.len() > 1 => {
                 let (name, kind, _) = &now.columns[rng.usize(1..now.columns.len())];
                 let value = (*kind != Kind::Null && rng.u8(..3) > 0).then(|| rng.i64(0..9));
@@ -159,7 +161,17 @@ impl Swarm {
             "transaction" => self.together(rng, model),
             "beside" => {
                 let verbs = [
-                    "append", "upsert", "update", "merge", "delete", "computed", "restore", "copy", "columns", "write",
+                    "append",
+                    "upsert",
+                    "increment",
+                    "update",
+                    "merge",
+                    "delete",
+                    "computed",
+                    "restore",
+                    "copy",
+                    "columns",
+                    "write",
                 ];
                 let verb = verbs[rng.usize(..verbs.len())];
                 let op = self.one(rng, model, verb, path)?;
@@ -207,12 +219,40 @@ impl Swarm {
 /// A few rows by key, with the columns of their table.
 fn by_key(rng: &mut fastrand::Rng, table: &Table, path: String) -> Op {
     let rows = absent_keys(rng, table, plain_columns(&table.now));
+    let counted = match rng.u8(..6) {
+        0 => increment(rng, &table.now, path.clone()),
+        1 => compare_and_set(rng, &table.now, path.clone()),
+        _ => None,
+    };
+    if let Some(op) = counted {
+        return op;
+    }
     match rng.u8(..4) {
         0 => Op::Upsert(path, frame(rng, rows.columns), false, false),
         1 => Op::Insert(path, rows, false),
         2 => Op::DeleteKeys(path, (0..rng.usize(..12)).map(|_| rng.i64(0..60)).collect(), false),
         _ => Op::Refused(path, Wrong::ALL[rng.usize(..Wrong::ALL.len())]),
     }
+}
+
+/// Numbers to be added to a column, if there is one of numbers; some rows are not there, some are added to twice.
+fn increment(rng: &mut fastrand::Rng, now: &Shown, path: String) -> Option<Op> {
+    let numbers: Vec<&String> = now.columns[1..].iter().filter(|c| c.1.is_number()).map(|c| &c.0).collect();
+    let column = numbers.get(rng.usize(..numbers.len().max(1)))?;
+    let amounts = (0..rng.usize(..9)).map(|_| (rng.i64(0..40), rng.i64(-3..5)));
+    Some(Op::Increment(path, (*column).clone(), amounts.collect()))
+}
+
+/// A value in the place of another, mostly of the one that is there.
+fn compare_and_set(rng: &mut fastrand::Rng, now: &Shown, path: String) -> Option<Op> {
+    let typed: Vec<usize> = (1..now.columns.len()).filter(|at| now.columns[*at].1 != Kind::Null).collect();
+    let at = *typed.get(rng.usize(..typed.len().max(1)))?;
+    let (key, there) = match now.rows.get(rng.usize(..now.rows.len().max(1))) {
+        Some(row) => (row[0].unwrap_or(0), row[at]),
+        None => (rng.i64(0..40), None),
+    };
+    let expected = if rng.u8(..4) == 0 { Some(rng.i64(0..9)) } else { there };
+    Some(Op::CompareAndSet(path, now.columns[at].0.clone(), key, expected, (rng.u8(..4) > 0).then(|| rng.i64(0..9))))
 }
 
 /// Rows with distinct keys, few, or enough for columns to have dictionaries; values that seldom or often are the same or null.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::columns::evolve_model::{Frame, Shown, brought, change_of, filled, plain_columns, upserted};
+use crate::columns::evolve_model::{Column, Frame, Shown, brought, change_of, filled, plain_columns, upserted};
 use crate::models::swarm_op::{Kinded, Op, Where};
 
 /// A table.
@@ -233,6 +233,12 @@ fn copied(model: &mut Model, op: &Op) -> Option<()> {
     Some(())
 }
 
+/// A frame of the key and one column.
+pub fn of_column(shown: &Shown, at: usize, rows: impl Iterator<Item = (i64, Option<i64>)>) -> Frame {
+    let columns = [0, at].map(|at| (shown.columns[at].0.clone(), shown.columns[at].1)).to_vec();
+    Frame { columns, rows: rows.map(|(key, value)| vec![Some(key), value]).collect() }
+}
+
 /// Changes a table, if that is possible.
 fn changed(table: &mut Table, op: &Op) -> Option<()> {
     let mut shown = table.now.clone();
@@ -255,8 +261,14 @@ fn changed(table: &mut Table, op: &Op) -> Option<()> {
         }
         Op::Upsert(_, frame, evolves, _) => {
             let by_key = table.is_keyed() && frame.columns[0].0 == shown.columns[0].0;
-            let upserted = by_key.then(|| upserted(&table.now, frame, *evolves))??;
-            table.becomes(upserted);
+            let after = by_key.then(|| upserted(&table.now, frame, *evolves))??;
+            // New columns, and rows that lack some, come in two versions.
+            let lacks = |(name, ..): &Column| frame.columns.iter().all(|(came, _)| came != name);
+            if after.columns != table.now.columns && table.now.columns.iter().any(lacks) {
+                let columns = Frame { columns: frame.columns.clone(), rows: Vec::new() };
+                table.becomes(upserted(&table.now, &columns, *evolves)?);
+            }
+            table.becomes(after);
         }
         Op::Replace(_, frame) => {
             if !table.is_ordered() {
@@ -279,6 +291,30 @@ fn changed(table: &mut Table, op: &Op) -> Option<()> {
             }
             shown.rows.retain(|row| row[0].is_none_or(|key| !keys.contains(&key)));
             table.becomes(shown);
+        }
+        Op::Increment(_, column, amounts) => {
+            let at = shown.place(column).filter(|at| *at > 0 && table.is_keyed())?;
+            let (_, kind, default) = &shown.columns[at];
+            if !kind.is_number() {
+                return None;
+            }
+            let mut sums: BTreeMap<i64, i64> = BTreeMap::new();
+            for (key, by) in amounts {
+                let there = || shown.rows.iter().find(|row| row[0] == Some(*key));
+                let begun = || there().map_or(*default, |row| row[at]).unwrap_or(0);
+                *sums.entry(*key).or_insert_with(begun) += by;
+            }
+            table.becomes(upserted(
+                &shown,
+                &of_column(&shown, at, sums.into_iter().map(|(k, v)| (k, Some(v)))),
+                false,
+            )?);
+        }
+        Op::CompareAndSet(_, column, key, expected, new) => {
+            let at = shown.place(column).filter(|at| *at > 0 && table.is_keyed())?;
+            let holds = shown.rows.iter().any(|row| row[0] == Some(*key) && row[at] == *expected);
+            let row = holds.then(|| of_column(&shown, at, [(*key, *new)].into_iter()))?;
+            table.becomes(upserted(&shown, &row, false)?);
         }
         Op::Update(_, column, set, rest) => {
             let at = shown.place(column)?;

@@ -68,6 +68,10 @@ pub enum Op {
     Upsert(String, Frame, bool, bool),
     Insert(String, Frame, bool),
     DeleteKeys(String, Vec<i64>, bool),
+    /// Numbers are added to a column, by key.
+    Increment(String, String, Vec<(i64, i64)>),
+    /// A column of the row with a key gets a value, if it has another.
+    CompareAndSet(String, String, i64, Option<i64>, Option<i64>),
     /// A column is set, in all rows or those whose key leaves a rest.
     Update(String, String, Option<i64>, Option<i64>),
     Merge(String, Frame),
@@ -114,6 +118,8 @@ impl Op {
             | Op::Upsert(path, ..)
             | Op::Insert(path, ..)
             | Op::DeleteKeys(path, ..)
+            | Op::Increment(path, ..)
+            | Op::CompareAndSet(path, ..)
             | Op::Update(path, ..)
             | Op::Merge(path, ..)
             | Op::Delete(path, ..)
@@ -153,6 +159,8 @@ impl Op {
             Op::Upsert(..) => "upsert",
             Op::Insert(..) => "insert",
             Op::DeleteKeys(..) => "delete_keys",
+            Op::Increment(..) => "increment",
+            Op::CompareAndSet(..) => "compare_and_set",
             Op::Update(..) => "update",
             Op::Merge(..) => "merge",
             Op::Delete(..) => "delete",

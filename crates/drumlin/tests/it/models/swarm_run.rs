@@ -45,6 +45,16 @@ fn key(place: &impl Tables, path: &str) -> Result<String> {
     Ok(place.table(path).schema(&AsOf::Newest)?.field(0).name().clone())
 }
 
+/// The key of a table and another column.
+fn two_columns(place: &impl Tables, path: &str, column: &str) -> Result<Vec<(String, Kind)>> {
+    let schema = place.table(path).schema(&AsOf::Newest)?;
+    let kind = schema.field_with_name(column).map_or(Kind::Wide, |field| {
+        let of = |kind: &&Kind| kind.data_type() == *field.data_type();
+        *Kind::TYPED.iter().find(of).unwrap_or(&Kind::Wide)
+    });
+    Ok(vec![(schema.field(0).name().clone(), Kind::Wide), (column.to_owned(), kind)])
+}
+
 /// A checkpoint, which leaves nothing undone.
 pub fn checkpoint(store: &Store, plan: PlanOptions) -> Result<()> {
     let report = store.checkpoint(&CheckpointOptions { plan, ..CheckpointOptions::default() })?;
@@ -83,6 +93,16 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
         Op::DeleteKeys(path, ids, many) => {
             let keys = keys(&key(place, path)?, ids);
             drop(place.table(path).delete_keys(keys, &options(false, *many))?);
+        }
+        Op::Increment(path, column, amounts) => {
+            let rows = amounts.iter().map(|(key, by)| vec![Some(*key), Some(*by)]).collect();
+            let amounts = Frame { columns: two_columns(place, path, column)?, rows };
+            drop(place.table(path).increment(&amounts.batch(), &none)?);
+        }
+        Op::CompareAndSet(path, column, key, expected, new) => {
+            let columns = two_columns(place, path, column)?;
+            let row = |value| Frame { columns: columns.clone(), rows: vec![vec![Some(*key), value]] }.batch();
+            drop(place.table(path).compare_and_set(&row(*expected), &row(*new), &none)?);
         }
         Op::Update(path, column, set, rest) => {
             let schema = place.table(path).schema(&AsOf::Newest)?;

@@ -12,7 +12,7 @@ pub enum Needs {
 }
 
 /// A verb, and when it is possible. Those of the whole store count for each table.
-pub const VERBS: [(&str, Needs); 32] = [
+pub const VERBS: [(&str, Needs); 34] = [
     ("create", Needs::Absence),
     ("write", Needs::Table),
     ("append", Needs::Table),
@@ -21,6 +21,8 @@ pub const VERBS: [(&str, Needs); 32] = [
     ("upsert", Needs::Table),
     ("insert", Needs::Table),
     ("delete_keys", Needs::Table),
+    ("increment", Needs::Table),
+    ("compare_and_set", Needs::Table),
     ("update", Needs::Table),
     ("merge", Needs::Table),
     ("delete", Needs::Table),
