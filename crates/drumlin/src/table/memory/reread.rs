@@ -42,8 +42,8 @@ pub fn reread(
                 at_memory.push((*row as usize, at));
                 places.push((1, *row as usize));
             }
-            Some(MemtableHit::Deleted(_)) => return unknown(),
-            None => {
+            // What is gone may have been gone, or made again in row groups, before.
+            Some(MemtableHit::Deleted(_)) | None => {
                 rest.push_key(keys.get(at));
                 places.push((0, at));
             }

@@ -82,8 +82,12 @@ pub fn nothing_added_is_lost() -> Checked {
     let table = counters(&store);
     table.increment(&one("n", 2, 5), &Default::default()).map_err(|e| e.to_string())?;
     store.checkpoint(&Default::default()).map_err(|e| e.to_string())?;
+    // Rows that are deleted in memory.
+    let gone = some(&[("id", (100..100 + THREADS * EACH).map(Some).collect())]);
+    table.upsert(&gone, &Default::default()).map_err(|e| e.to_string())?;
+    table.delete_keys(&gone, &Default::default()).map_err(|e| e.to_string())?;
     let sums: Vec<i64> = std::thread::scope(|scope| {
-        let thread = |_| {
+        let thread = |thread: i64| {
             let table = store.table(PATH);
             scope.spawn(move || {
                 let mut sums = Vec::new();
@@ -91,6 +95,7 @@ pub fn nothing_added_is_lost() -> Checked {
                     let amounts = some(&[("id", vec![Some(1), Some(2)]), ("n", vec![Some(1), Some(at % 3)])]);
                     let rows = table.increment(&amounts, &returning(&["n"])).unwrap().returned.unwrap();
                     sums.push(rows["n"].as_primitive::<Int64Type>().value(0));
+                    table.increment(&one("n", 100 + thread * EACH + at, 1), &Default::default()).unwrap();
                 }
                 sums
             })
@@ -99,7 +104,12 @@ pub fn nothing_added_is_lost() -> Checked {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     same(&sums.into_iter().collect::<BTreeSet<i64>>(), &(1..=THREADS * EACH).collect(), "the sums")?;
-    same(&all_of(&table), &vec![format!("1 {} 100 ", THREADS * EACH), format!("2 {} 100 ", 5 + THREADS * EACH)], "rows")
+    let counted = [format!("1 {} 100 ", THREADS * EACH), format!("2 {} 100 ", 5 + THREADS * EACH)];
+    let made = (100..100 + THREADS * EACH).map(|id| format!("{id} 1 100 "));
+    same(&all_of(&table), &counted.into_iter().chain(made).collect(), "rows")?;
+    let metrics = drumlin::metrics(&store).map_err(|e| e.to_string())?;
+    let conflicts = metrics.into_iter().find(|metric| metric.name == "drumlin_conflicts_total").map(|m| m.value);
+    same(&conflicts, &Some(drumlin::MetricValue::Counter(0)), "conflicts")
 }
 
 #[test]
