@@ -71,7 +71,7 @@ fn short(count: u64) -> String {
 
 /// Whether an operation cannot meet what a column says.
 fn cannot(verb: &str, needs: Needs, column: usize) -> bool {
-    let by_key = ["upsert", "insert", "delete_keys"].contains(&verb);
+    let by_key = ["upsert", "insert", "delete_keys", "increment", "compare_and_set"].contains(&verb);
     // Without a table there is no kind, and no row.
     let absent = needs == Needs::Absence && column < KINDS.len() + LIES.len();
     absent || by_key && column < 2 || verb == "replace" && column == 0
