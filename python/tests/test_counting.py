@@ -62,6 +62,8 @@ def test_what_cannot_be_a_default_is_refused() -> None:
     ]:
         with pytest.raises(drumlin.Error, match=words):
             table.add_constraints(defaults=defaults)
+    with pytest.raises(drumlin.InvalidArgument, match=r"call it: drumlin.sequence\(\)"):
+        table.add_constraints(defaults={"n": drumlin.sequence})
     with pytest.raises(drumlin.InvalidArgument, match="add_constraints"):
         table.add_columns({"k": (int, drumlin.sequence())})
     for wrong in ("a", 1.5, True):
@@ -95,6 +97,7 @@ def test_numbers_are_added() -> None:
         ({"n": 1}, "home", "1 values"),
         ({"n": 1}, {"page": "home"}, "'day'"),
         ({"n": "x"}, ("home", day), "'n'"),
+        ({"n": 1, "day": day}, ("home", dt.date(2020, 1, 1)), "'day' is part of the key"),
     ]:
         with pytest.raises((drumlin.Error, TypeError), match=words):
             table.increment(amounts, key)
@@ -155,6 +158,9 @@ def test_rows_are_compared_and_set() -> None:
         table.compare_and_set(7, {"n": 0}, {"n": 2})
     with pytest.raises(drumlin.Error, match="'z'"):
         table.compare_and_set(1, {"z": 0}, {"n": 2})
+    for expected, new in [({"id": 1}, {"n": 2}), ({"n": 1}, {"id": 2, "n": 2})]:
+        with pytest.raises(drumlin.InvalidArgument, match="'id' is part of the key"):
+            table.compare_and_set(1, expected, new)
     with pytest.raises(TypeError, match="expected must be a dict"):
         table.compare_and_set(1, 0, {"n": 2})  # type: ignore[arg-type]
     assert table.read().to_dicts() == before
@@ -185,6 +191,8 @@ def test_rows_that_go_are_returned() -> None:
     assert report.returned.to_dicts() == [{"id": 4, "name": "d", "n": 0}, {"id": 5, "name": "e", "n": 1}]
     assert report.returned.to_arrow().num_rows == 2
     assert "returned=Result('people'" in repr(report)
+    for report in (table.upsert([], returning=True), table.delete_keys([], returning="n")):
+        assert report.returned.to_dicts() == []
     with pytest.raises(drumlin.Error, match="nn"):
         table.insert({"name": "x"}, returning="nn")
     assert table.stat().rows == 2

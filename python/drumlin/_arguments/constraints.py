@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from drumlin._arguments.checks import plain
 from drumlin._arguments.expr import Expr
-from drumlin._arguments.generated import Generated
+from drumlin._arguments.generated import Generated, now, sequence, uuid
 from drumlin._errors import InvalidArgument
 from drumlin._values.evidence import a_type
 
@@ -50,6 +50,9 @@ def defaults_of(defaults: Mapping[str, Any] | None) -> tuple[dict[str, Any] | No
     for name, value in defaults.items():
         if not isinstance(name, str):
             raise TypeError(f"the columns of defaults must be str, not {name!r}")
+        if any(value is function for function in (now, sequence, uuid)):
+            called = f"drumlin.{value.__name__}()"
+            raise InvalidArgument(f"column {name!r}: the default is a function; call it: {called}")
         if value is None:
             raise InvalidArgument(f"column {name!r}: a default must not be None, which rows without one have")
     values = {name: plain(value) for name, value in defaults.items() if not isinstance(value, Generated)}

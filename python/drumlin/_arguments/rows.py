@@ -100,6 +100,14 @@ def to_keys(keys: Any) -> Any:
     )
 
 
+def beside_key(values: Mapping[str, Any], key: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A row of a key and other values."""
+    for column in values:
+        if _name(column) in key:
+            raise InvalidArgument(f"{name}: column {column!r} is part of the key, which is given by itself")
+    return {**key, **values}
+
+
 def keys_as_dicts(keys: Any, names: Callable[[], list[str]]) -> list[Mapping[str, Any]]:
     """One key, or a list of keys, as dicts by the names of the key's columns."""
     own = names()

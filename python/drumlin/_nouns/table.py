@@ -28,7 +28,7 @@ from drumlin._arguments.fit import Fit, order_of, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.parameters import Parameters
-from drumlin._arguments.rows import KeysLike, RowsLike, in_parts, keys_as_dicts, to_keys, to_rows
+from drumlin._arguments.rows import KeysLike, RowsLike, beside_key, in_parts, keys_as_dicts, to_keys, to_rows
 from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
 from drumlin._engines.predicates import predicate
 from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
@@ -399,7 +399,7 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
         if not isinstance(amounts, Mapping):
             raise TypeError(f"amounts must be a dict of columns and numbers, not {a_type(amounts)}")
         asked = note(metadata), returned_columns(returning)
-        rows = [{**one, **amounts} for one in keys_as_dicts(key, self._key)]
+        rows = [beside_key(amounts, one, "amounts") for one in keys_as_dicts(key, self._key)]
         return self._core.increment(to_rows(rows), *asked)
 
     def compare_and_set(
@@ -432,7 +432,8 @@ class Table(Columns[_V], RowsByKey, Groupable, Addressed, Habits):
                 raise TypeError(f"{name} must be a dict of columns and values, not {a_type(given)}")
         asked = note(metadata), returned_columns(returning)
         (own,) = keys_as_dicts([key], self._key)
-        return self._core.compare_and_set(to_rows([{**own, **expected}]), to_rows([{**own, **new}]), *asked)
+        wanted, row = beside_key(expected, own, "expected"), beside_key(new, own, "new")
+        return self._core.compare_and_set(to_rows([wanted]), to_rows([row]), *asked)
 
     @explained
     def get(

@@ -82,7 +82,8 @@ impl<'a> Gathered<'a> {
     /// All of it.
     pub fn all(self) -> Result<RecordBatch> {
         let rest: Vec<RecordBatch> = self.rest.into_iter().flatten().collect::<Result<_>>()?;
-        join_batches(&self.schema, &[self.drawn, rest].concat())
+        let all = [self.drawn, rest].concat();
+        if all.is_empty() { Ok(RecordBatch::new_empty(self.schema)) } else { join_batches(&self.schema, &all) }
     }
 
     /// Pulls batches until it is known whether there are more than `bytes` of them.

@@ -242,7 +242,7 @@ impl Store {
         let state = open.draft.state();
         let table = table_at(state, path)?;
         let codec = table.codec()?;
-        let mut asked = Vec::new();
+        let mut asked = vec![RecordBatch::new_empty(codec.key_schema().clone())];
         for keys in keys {
             asked.push(RecordBatch::try_new(codec.key_schema().clone(), codec.keys_of(keys)?.1)?);
         }

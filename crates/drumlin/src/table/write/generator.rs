@@ -59,7 +59,7 @@ impl Generator {
     pub(in crate::table) fn check(&self, field: &Field) -> Result<()> {
         let (fits, expected) = match self {
             Generator::Now => {
-                let fits = matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64);
+                let fits = matches!(field.data_type(), DataType::Timestamp(..) | DataType::Date32);
                 (fits, "a timestamp or a date")
             }
             Generator::Uuid => {

@@ -345,6 +345,18 @@ fn rows_are_returned_as_they_are_written() {
         transaction.table(PATH).delete_keys(one("n", 10, 0), &returning(&[])).unwrap();
         table.upsert(one("n", 10, 44), &Default::default()).unwrap();
         assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
+        // No rows, no batches.
+        let none = some(&[("id", Vec::new())]);
+        for report in [
+            table.upsert(&none, &returning(&[])).unwrap(),
+            table.insert(&none, &returning(&["n"])).unwrap(),
+            table.delete_keys(&none, &returning(&[])).unwrap(),
+            table.upsert_batches(&[], &returning(&["n"])).unwrap(),
+            table.compare_and_set(&none, &none, &returning(&["n"])).unwrap(),
+            table.increment(&some(&[("id", Vec::new()), ("n", Vec::new())]), &returning(&["n"])).unwrap(),
+        ] {
+            assert_eq!((report.rows, report.returned.unwrap().num_rows()), (0, 0));
+        }
         let seq = store.seq().unwrap();
         for bad in [returning(&["nn"]), returning(&["n", "n"])] {
             assert!(table.insert(some(&[("n", vec![Some(3)])]), &bad).is_err());

@@ -8,7 +8,9 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int64Type, Schema, TimeUnit,
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, CopyToOptions, TableOptions, UpdateOptions, WriteOptions};
-use drumlin::table::{Alter, ConstraintNames, Constraints, Generator, Merge, SchemaMode, WhenNotMatched};
+use drumlin::table::{
+    Alter, ConstraintNames, Constraints, Fill, Generator, Merge, NewColumn, SchemaMode, WhenNotMatched,
+};
 use drumlin::{ErrorKind, Existing, Store, Tables};
 
 use crate::seeds;
@@ -175,10 +177,13 @@ fn times_and_ids_are_those_of_the_call() {
 fn what_no_column_can_have_is_refused() {
     let store = open(&SimDisk::in_memory()).unwrap();
     let table = numbered_rows(&store, "t");
+    let day = NewColumn { field: Field::new("day", DataType::Date64, true), fill: Fill::Null };
+    table.alter(&Alter::Add(vec![day]), &Default::default()).unwrap();
     for (name, made, words) in [
         ("v", Generator::Now, &["'v'", "int64", "now()", "a timestamp or a date"][..]),
         ("v", Generator::Uuid, &["'v'", "uuid()", "a UUID or text"]),
         ("z", Generator::Now, &["'z'"]),
+        ("day", Generator::Now, &["'day'", "date64", "a timestamp or a date"]),
         ("v", Generator::sequence("v", -1), &["0 or later"]),
         ("v", Generator::sequence("", 1), &["needs a name"]),
     ] {
