@@ -37,11 +37,11 @@ _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
     "open": ("Opening a store", _NOUNS, ["open", "salvage", "__version__"]),
-    "store": ("Store", "", ["Store", "Retention"]),
+    "store": ("Store", "", ["Store", "Retention", "Sink"]),
     "table": (
         "Table",
         "In a transaction, calls that make a version return None, since versions are numbered at its commit.",
-        ["Table", "Merge", "Constraints"],
+        ["Table", "Merge", "Constraints", "now", "uuid", "sequence", "Generated"],
     ),
     "tree": ("Tree", "", ["Tree", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"]),
     "transaction": ("Transaction", "", ["Transaction"]),
