@@ -67,7 +67,7 @@ impl Moment {
     }
 }
 
-/// A date or a time in the form of [`Moment::timestamp`], cut to the microsecond; in UTC if it has no zone.
+/// A date or a time in the form of `Moment::timestamp`, cut to the microsecond; in UTC if it has no zone.
 pub fn time_of(text: &str) -> Option<Timestamp> {
     let moment = Moment::timestamp(text)?;
     let scale = 10i128.pow(moment.scale.unsigned_abs());
