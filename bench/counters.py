@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import drumlin
 import duckdb
 import pyarrow as pa
+
+import drumlin
 
 ROWS = 1000
 
