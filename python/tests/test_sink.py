@@ -146,7 +146,7 @@ def test_consumers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path, share
     while done < total:
         command = [sys.executable, "-c", CONSUMER, uri, str(total), str(shared)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            # Until some commits are told.
+            # Until it has printed some commits.
             for line in _some(process.stdout, rng.randrange(1, 40)):
                 done = int(line)
             if done < total:
@@ -154,7 +154,7 @@ def test_consumers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path, share
                 kills += 1
         with drumlin.open(uri, shared=shared, mode="read") as store:
             offset = store.tree.get("sources/counter")
-            # What was told was committed, and perhaps one batch more.
+            # What it printed was committed, and perhaps one batch more.
             assert offset >= done
             assert store.read("numbers").to_arrow()["n"].to_pylist() == list(range(offset))
     assert kills > 2

@@ -42,6 +42,7 @@ pub use read::prefetch::Ahead;
 pub use read::range::KeyRange;
 pub use schema::arrays::{find as find_column, find_requested, shown};
 pub use schema::claims::forgotten;
+pub use schema::column::repeated;
 pub use schema::compression::{compressed_as, compression_of};
 pub use schema::conform::{Conform, conform};
 pub use schema::constraints::{Checks, ConstraintNames, Constraints, ConstraintsInfo};

@@ -279,7 +279,7 @@ impl Table {
     ///
     /// # Errors
     /// `NotFound` if there is no table. `InvalidArgument` if it has no key. `SchemaMismatch` if a column does not fit the table, or if a
-    /// new row lacks a column that takes no nulls and has no default.
+    /// new row has no value for a column that takes no nulls and has no default.
     pub fn upsert<'a>(&self, frame: impl Into<Frame<'a>>, options: &WriteOptions) -> Result<RowsReport> {
         self.by_key(ByKey::Upsert, frame.into(), options)
     }
@@ -343,9 +343,9 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table. `InvalidArgument` if it has no key, if a column is none of numbers, or does not hold a sum.
-    /// `SchemaMismatch` if a check does not hold, or a new row lacks a column that takes no nulls and has no default. Then nothing is
-    /// changed.
+    /// `NotFound` if there is no table. `InvalidArgument` if it has no key, if a column does not hold numbers, or if a sum does
+    /// not fit into it. `SchemaMismatch` if a check does not hold, or if a new row has no value for a column that takes no nulls and
+    /// has no default. Then nothing is changed.
     pub fn increment(&self, amounts: &RecordBatch, options: &WriteOptions) -> Result<RowsReport> {
         self.place.increment(&Path::new(&self.path)?, amounts, options)
     }

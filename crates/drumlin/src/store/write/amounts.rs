@@ -15,7 +15,7 @@ use crate::memtable::Keys;
 use crate::segment::{interleave, take_batch};
 use crate::store::Store;
 use crate::store::read::resolve::table_at;
-use crate::table::{Checks, Generators, RowsSchema, SchemaMode, TableCodec, TableState, conform, shown};
+use crate::table::{Checks, Generators, RowsSchema, SchemaMode, TableCodec, TableState, conform, repeated, shown};
 
 /// Numbers to be added to rows, one row for each key, in the order of the keys.
 pub(in crate::store) struct Amounts {
@@ -173,26 +173,22 @@ fn taken_as(schema: &Schema, came: &Schema, key: &Schema) -> SchemaRef {
 
 /// The sums, in the type of `own`; fails if that does not hold one.
 fn add(own: &ArrayRef, amount: &ArrayRef) -> Result<ArrayRef> {
-    let exact = CastOptions { safe: false, ..CastOptions::default() };
     let sum = match own.data_type() == amount.data_type() {
         true => numeric::add(own, amount)?,
         // Integers of two types, in one that holds both.
         false => {
-            let wide = |of: &ArrayRef| cast_with_options(of, &DataType::Decimal128(38, 0), &exact);
+            let wide = |of: &ArrayRef| cast_with_options(of, &DataType::Decimal128(38, 0), &exact());
             numeric::add(&wide(own)?, &wide(amount)?)?
         }
     };
-    Ok(cast_with_options(&sum, own.data_type(), &exact)?)
+    Ok(cast_with_options(&sum, own.data_type(), &exact())?)
 }
 
 fn zero(data_type: &DataType) -> Result<ArrayRef> {
-    Ok(cast_with_options(
-        &Int64Array::from(vec![0]),
-        data_type,
-        &CastOptions { safe: false, ..CastOptions::default() },
-    )?)
+    Ok(cast_with_options(&Int64Array::from(vec![0]), data_type, &exact())?)
 }
 
-fn repeated(value: &ArrayRef, rows: usize) -> Result<ArrayRef> {
-    interleave(std::slice::from_ref(value), &vec![(0, 0); rows])
+/// A value that does not fit is an error, not a null.
+fn exact() -> CastOptions<'static> {
+    CastOptions { safe: false, ..CastOptions::default() }
 }

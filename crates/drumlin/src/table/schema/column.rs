@@ -191,6 +191,6 @@ impl Column {
 }
 
 /// The only value of an array of one row, `rows` times.
-pub(in crate::table) fn repeated(value: &ArrayRef, rows: usize) -> Result<ArrayRef> {
+pub fn repeated(value: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     Ok(take(value, &UInt32Array::from(vec![0; rows]), None)?)
 }

@@ -37,18 +37,17 @@ impl Generators {
     /// What `rows` rows have that lack the column of `field`: its default, or null.
     pub fn lacking(&self, schema: &StoredSchema, field: &Field, rows: usize) -> Result<ArrayRef> {
         let Some(generator) = schema.generator_of(field.name()) else { return schema.lacking(field, rows) };
-        let made: ArrayRef = match generator {
+        match generator {
             Generator::Now => {
                 let now = TimestampMicrosecondArray::from(vec![self.now.0]).with_timezone("UTC");
-                repeated(&cast(&(Arc::new(now) as ArrayRef), field)?, rows)?
+                repeated(&cast(&(Arc::new(now) as ArrayRef), field)?, rows)
             }
-            Generator::Uuid => self.uuids(field, rows)?,
+            Generator::Uuid => self.uuids(field, rows),
             Generator::Sequence { name, start } => {
                 let first = self.numbers.take(name, *start, rows as u64)?;
-                cast(&(Arc::new(Int64Array::from_iter_values((first..).take(rows))) as ArrayRef), field)?
+                cast(&(Arc::new(Int64Array::from_iter_values((first..).take(rows))) as ArrayRef), field)
             }
-        };
-        Ok(made)
+        }
     }
 
     /// UUIDs of version 7, ascending.
