@@ -9,7 +9,7 @@ use drumlin::base::{Env, ManualClock, OsThreads, Pool, SeededEntropy, Timestamp}
 use drumlin::catalog::{Payload, Retention};
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::{AsOf, Options, ReadOptions, TableOptions, VerifyOptions};
-use drumlin::{Result, Store, Tables};
+use drumlin::{Expression, Result, Store, Tables};
 
 /// Objects by name.
 pub type Objects = BTreeMap<String, Vec<u8>>;
@@ -73,6 +73,7 @@ fn fill(store: &Store, keys: i64) -> Result<()> {
     store.tree().put("n/2", Payload::bytes(b"bytes")?)?;
     store.set_retention("n", Some(Retention::KeepLast(9)))?;
     store.snapshot("s", "**")?;
+    store.table("a/b").create_index("name", &[Expression::parse("name")?], &Default::default())?;
     store.checkpoint(&Default::default())?;
     store.reclaim(&Default::default())?;
     store.append("a/b", rows(70, 5), &Default::default())?;

@@ -256,6 +256,30 @@ impl DatasetPlan {
         self.0.total.memory_rows
     }
 
+    /// The names of the indexes that were asked. Row groups without a hit in them are not among ``row_groups``.
+    #[getter]
+    fn indexes(&self) -> Vec<String> {
+        self.0.total.by_index.names.iter().cloned().collect()
+    }
+
+    /// Row groups for which indexes were asked, with and without hits.
+    #[getter]
+    fn indexed_row_groups(&self) -> u64 {
+        self.0.total.by_index.row_groups
+    }
+
+    /// Rows that the indexes gave, deleted ones too.
+    #[getter]
+    fn index_hits(&self) -> u64 {
+        self.0.total.by_index.hits
+    }
+
+    /// Encoded bytes of the indexes' pages that were read for that.
+    #[getter]
+    fn index_bytes(&self) -> u64 {
+        self.0.total.by_index.bytes
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }

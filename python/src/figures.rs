@@ -91,8 +91,12 @@ record! {
         versions: u64,
         /// Row groups.
         row_groups: u64,
-        /// The encoded bytes of these row groups.
+        /// The encoded bytes of these row groups, of rows kept for times between versions, and of indexes.
         bytes: u64,
+        /// Indexes.
+        indexes: u64,
+        /// The encoded bytes of the indexes.
+        index_bytes: u64,
         /// Columns of the newest version.
         columns: u64,
         /// The columns by which rows are ordered.
@@ -111,6 +115,20 @@ impl From<drumlin::TableStat> for TableStat {
         let key = if stat.keyed { stat.sort.clone() } else { Vec::new() };
         let drumlin::TableStat { rows, stored_rows, versions, row_groups, bytes, columns, sort, .. } = stat;
         let (memory_keys, memory_bytes) = (stat.memory_keys, stat.memory_bytes);
-        Self { rows, stored_rows, versions, row_groups, bytes, columns, sort, key, memory_keys, memory_bytes }
+        let (indexes, index_bytes) = (stat.indexes, stat.index_bytes);
+        Self {
+            rows,
+            stored_rows,
+            versions,
+            row_groups,
+            bytes,
+            indexes,
+            index_bytes,
+            columns,
+            sort,
+            key,
+            memory_keys,
+            memory_bytes,
+        }
     }
 }

@@ -76,8 +76,8 @@ mod _drumlin {
     use super::purge::{PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
     #[pymodule_export]
     use super::reports::{
-        CheckpointReport, CopyReport, CopyToReport, DropReport, Fault, Hold, Holding, ImportReport, ReclaimReport,
-        Snapshot, StagedReport, TrashItem, TriggerFailure, VerifyReport, Version, VersionsReport,
+        CheckpointReport, CopyReport, CopyToReport, DropReport, Fault, Hold, Holding, ImportReport, Index,
+        ReclaimReport, Snapshot, StagedReport, TrashItem, TriggerFailure, VerifyReport, Version, VersionsReport,
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};

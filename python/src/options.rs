@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::{
-    AsOf, BucketOptions, Compression, Filter, LookupOptions, Missing, Mode, Options, PlanOptions, Retention,
-    ScanOptions, SchemaMode, SyncMode, Timestamp, Version,
+    AsOf, BucketOptions, Compression, Expression, Filter, IndexOptions, LookupOptions, Missing, Mode, Options,
+    PlanOptions, Retention, ScanOptions, SchemaMode, SyncMode, Timestamp, Version,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -173,6 +173,17 @@ pub fn existing(replace: bool) -> drumlin::Existing {
 /// What to do about missing items.
 pub fn missing(ok: bool) -> Missing {
     if ok { Missing::Ignore } else { Missing::Refuse }
+}
+
+/// The columns of an index, and how it is made.
+pub fn index_options(
+    columns: &[String],
+    condition: Option<&str>,
+    deferred: bool,
+) -> PyResult<(Vec<Expression>, IndexOptions)> {
+    let columns = columns.iter().map(|text| Expression::parse(text)).collect::<Result<_, _>>().map_err(raise)?;
+    let condition = condition.map(Filter::parse).transpose().map_err(raise)?;
+    Ok((columns, IndexOptions { condition, deferred, ..IndexOptions::default() }))
 }
 
 /// How much a checkpoint does.

@@ -43,7 +43,7 @@ macro_rules! record {
         #[pymethods]
         impl $name {
             fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-                describe(this.as_any(), &[$(stringify!($field)),*])
+                describe(this.as_any(), &[$(stringify!($field).trim_start_matches("r#")),*])
             }
 
             $($methods)*
@@ -287,7 +287,10 @@ record! {
         /// Windows of row groups that were not rewritten, because others changed their row groups during the
         /// checkpoint.
         windows_void: u64,
-        /// Windows that could not be rewritten and were left as they are: the table and why.
+        /// Sorted runs of indexes that were made.
+        index_runs: u64,
+        /// Windows that could not be rewritten, and indexes that could not be filled, which were left as they are: the
+        /// table and why.
         failures: Vec<String>,
     } as text {
         fn __str__(&self) -> &str {
@@ -309,7 +312,48 @@ impl From<drumlin::CheckpointReport> for CheckpointReport {
             rows_flushed: report.rows_flushed,
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
+            index_runs: report.index_runs,
             failures: report.failures,
+        }
+    }
+}
+
+record! {
+    /// An index of a table.
+    Index {
+        /// Its name.
+        name: String,
+        /// The columns and expressions that it is over.
+        columns: Vec<String>,
+        /// It has only the rows for which this is true; None if it has all.
+        r#where: Option<String>,
+        /// Whether the newest version lacks one of its columns, so that it gets no new rows.
+        suspended: bool,
+        /// Sorted runs of entries.
+        runs: u64,
+        /// Entries of all runs.
+        entries: u64,
+        /// Their encoded bytes.
+        bytes: u64,
+        /// Row groups of the newest version that it covers; the others are scanned.
+        covered_row_groups: u64,
+        /// Row groups of the newest version.
+        row_groups: u64,
+    } {}
+}
+
+impl From<drumlin::IndexInfo> for Index {
+    fn from(index: drumlin::IndexInfo) -> Self {
+        Self {
+            name: index.name,
+            columns: index.columns,
+            r#where: index.condition,
+            suspended: index.suspended,
+            runs: index.runs,
+            entries: index.entries,
+            bytes: index.bytes,
+            covered_row_groups: index.covered,
+            row_groups: index.row_groups,
         }
     }
 }

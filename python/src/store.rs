@@ -194,16 +194,19 @@ impl Store {
         Ok(detached(py, || self.core.vacuum_plan(&options))?.into())
     }
 
-    #[pyo3(signature = (dead_share_min=None, budget=None, progress=None))]
+    #[pyo3(signature = (dead_share_min=None, budget=None, index_rows_min=None, progress=None))]
     fn checkpoint(
         &self,
         py: Python<'_>,
         dead_share_min: Option<f64>,
         budget: Option<f64>,
+        index_rows_min: Option<u64>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<CheckpointReport> {
         let plan = plan_options(dead_share_min, budget);
-        Ok(with_progress(py, progress, |task| self.core.checkpoint(&CheckpointOptions { plan, task }))?.into())
+        let index_rows_min = index_rows_min.unwrap_or_else(|| CheckpointOptions::default().index_rows_min);
+        let options = |task| CheckpointOptions { plan, index_rows_min, task };
+        Ok(with_progress(py, progress, |task| self.core.checkpoint(&options(task)))?.into())
     }
 
     #[pyo3(signature = (grace_micros, block_grace_micros, fence_idle_micros, audit, progress=None))]

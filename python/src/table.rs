@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::{
     Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Generator, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, UpdateOptions,
-    WriteOptions,
+    Frame, Generator, IndexOptions, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task,
+    UpdateOptions, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -24,9 +24,9 @@ use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Given, Keys, Lookup, Rows, defaults_of};
 use crate::open_store::Store;
-use crate::options::{When, compression_of, lookup_options, missing, schema_mode};
+use crate::options::{When, compression_of, index_options, lookup_options, missing, schema_mode};
 use crate::python_value::to_python;
-use crate::reports::{DropReport, Version};
+use crate::reports::{DropReport, Index, Version};
 use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
@@ -466,6 +466,31 @@ impl Table {
         }
         let made = generators.into_iter().map(|(name, generator)| (name, generator.to_string())).collect();
         Ok((checks, not_null, values, made))
+    }
+
+    fn create_index(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        columns: Vec<String>,
+        condition: Option<&str>,
+        deferred: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let (columns, options) = index_options(&columns, condition, deferred)?;
+        with_progress(py, progress, |task| self.core.create_index(name, &columns, &IndexOptions { task, ..options }))
+    }
+
+    fn drop_index(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        detached(py, || self.core.drop_index(name))
+    }
+
+    fn rebuild_index(&self, py: Python<'_>, name: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        with_progress(py, progress, |task| self.core.rebuild_index(name, &task))
+    }
+
+    fn indexes(&self, py: Python<'_>) -> PyResult<Vec<Index>> {
+        detached(py, || Ok(self.core.indexes()?.into_iter().map(Index::from).collect()))
     }
 
     #[pyo3(signature = (keys, metadata=None, progress=None, returning=None))]

@@ -137,11 +137,11 @@ export class LayoutView {
   tell(cell) {
     if (!cell) return;
     const table = this.layout.tables[cell.table];
-    const kind = { group: "row group", below: "layer below a patch", history: "rows replaced between versions" }[cell.kind] ?? cell.kind;
+    const kind = { group: "row group", below: "layer below a patch", history: "rows replaced between versions", index: "part of an index" }[cell.kind] ?? cell.kind;
     const needed = cell.version === null ? NEEDED[cell.needed] : `${NEEDED[cell.needed]}: v${cell.version}`;
     const facts = /** @type {[string, string][]} */ ([
       ["table", shown(table.path) + (table.home === "tree" ? "" : ` (in ${table.home === "trash" ? "the trash" : "snapshots alone"})`)],
-      ["what", cell.kind === "history" ? kind : `${kind} ${cell.group}`], ["block", cell.block.block], ["size", bytes(cell.bytes)],
+      ["what", cell.kind === "history" || cell.kind === "index" ? kind : `${kind} ${cell.group}`], ["block", cell.block.block], ["size", bytes(cell.bytes)],
       ["rows", `${count(cell.rows)}, ${count(cell.dead)} dead (${percent(cell.dead, cell.rows)})`],
       ["since", `v${cell.born}${cell.time === null ? "" : `, ${span(this.layout.time - cell.time)} before the last commit`}`],
       ["needed by", needed], ["plan", cell.planned ? `${cell.planned}, window ${cell.window}` : "stays as it is"],

@@ -164,6 +164,10 @@ export class TableView {
     const checks = info.checks.map((/** @type {[string, string]} */ [name, text]) => [shown(name), el("span", { class: "mono" }, shown(text))]);
     const parts = [el("h2", {}, "Columns"), table];
     if (checks.length > 0) parts.push(el("h2", {}, "Checks"), plainTable("Checks", ["Name", "Predicate"], checks));
+    const indexes = info.indexes.map((/** @type {{ name: string, columns: string[], where: string | null, entries: number, bytes: number, covered: number, row_groups: number }} */ index) => [
+      shown(index.name), el("span", { class: "mono" }, shown(index.columns.join(", ") + (index.where ? ` where ${index.where}` : ""))),
+      count(index.entries), bytes(index.bytes), `${count(index.covered)} of ${counted(index.row_groups, "row group")}`]);
+    if (indexes.length > 0) parts.push(el("h2", {}, "Indexes"), plainTable("Indexes", ["Name", "Columns", "Entries", "Size", "Covers"], indexes));
     this.schema.replaceChildren(el("div", { class: "body" }, ...parts));
   }
 }

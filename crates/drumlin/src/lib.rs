@@ -76,9 +76,9 @@ pub use log::LogOptions;
 pub use segment::{Compression, Stat};
 pub use store::*;
 pub use table::{
-    Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, Generator, LeftAlone, Lookup, Merge, NewColumn, Note,
-    Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode, Turnover, VersionKind, View,
-    WhenMatched, WhenNotMatched, Window,
+    Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, Generator, IndexCost, LeftAlone, Lookup, Merge,
+    NewColumn, Note, Plan, PlanOptions, Reason, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode, Turnover,
+    VersionKind, View, WhenMatched, WhenNotMatched, Window,
 };
 
 /// What most programs need, and nothing that shadows a name of the standard library: `use drumlin::prelude::*`.

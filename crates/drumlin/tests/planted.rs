@@ -28,6 +28,11 @@ mod faults {
     pub mod histories_folder;
     pub mod log_faults;
 }
+#[path = "it/indexes"]
+mod indexes {
+    pub mod basics;
+    pub mod index_model;
+}
 #[path = "it/keys"]
 mod keys {
     pub mod counting;
@@ -87,6 +92,7 @@ use drumlin::{ErrorKind, Tables};
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use faults::{clocks, crash, histories, histories_folder, log_faults};
+use indexes::{basics, index_model};
 use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
@@ -385,7 +391,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 101] = [
+    let single: [(Bug, Check); 112] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -433,6 +439,17 @@ fn main() {
         (Bug::ReserveInMemory, generated::numbers_are_taken_once),
         (Bug::AddToOld, counting::nothing_added_is_lost),
         (Bug::CompareEarly, counting::what_is_expected_holds),
+        (Bug::CoverByBase, basics::patches_uncover),
+        (Bug::IndexLiveRows, basics::older_versions_are_covered),
+        (Bug::ForgetCovers, basics::moved_row_groups_stay_covered),
+        (Bug::IndexByName, basics::columns_go_by_their_ids),
+        (Bug::FailedAsNull, basics::what_cannot_be_computed_is_scanned),
+        (Bug::OneAlternative, basics::alternatives_are_all_asked),
+        (Bug::DropEntry, basics::runs_have_all_entries),
+        (Bug::PurgeSkipsRuns, basics::values_leave_indexes),
+        (Bug::IgnoreIndexCondition, basics::conditions_are_part_of_filters),
+        (Bug::IndexOfOtherType, basics::other_types_are_scanned),
+        (Bug::ForgetOpenParts, basics::long_values_are_hits),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -27,6 +27,7 @@ from drumlin._drumlin.nodes import (
     Condition,
     Event,
     ImportReport,
+    Index,
     ListEntry,
     Node,
     NodeChange,
@@ -85,6 +86,7 @@ __all__ = [
     "Hold",
     "Holding",
     "ImportReport",
+    "Index",
     "Lease",
     "ListEntry",
     "Lookup",
@@ -442,6 +444,12 @@ class Table:
         self, checks: _List[str], not_null: _List[str], defaults: _List[str], metadata: str | None
     ) -> Version | None: ...
     def constraints(self, as_of: _When | None) -> tuple[_Pairs, _List[str], dict[str, Any], _Pairs]: ...
+    def create_index(
+        self, name: str, columns: _List[str], condition: str | None, deferred: bool, progress: _Progress | None
+    ) -> None: ...
+    def drop_index(self, name: str) -> None: ...
+    def rebuild_index(self, name: str, progress: _Progress | None) -> None: ...
+    def indexes(self) -> _List[Index]: ...
     def order(self) -> tuple[_List[str], _List[str]]: ...
     def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
     def versions(self) -> _List[Version]: ...
@@ -552,7 +560,11 @@ class Store:
     ) -> CopyToReport: ...
     def vacuum_plan(self, dead_share_min: float | None = None, budget: float | None = None) -> VacuumPlan: ...
     def checkpoint(
-        self, dead_share_min: float | None = None, budget: float | None = None, progress: _Progress | None = None
+        self,
+        dead_share_min: float | None = None,
+        budget: float | None = None,
+        index_rows_min: int | None = None,
+        progress: _Progress | None = None,
     ) -> CheckpointReport: ...
     def reclaim(
         self,

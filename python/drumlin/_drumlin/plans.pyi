@@ -133,3 +133,15 @@ class DatasetPlan:
     @property
     def memory_rows(self) -> int:
         """Rows in memory to examine."""
+    @property
+    def indexes(self) -> list[str]:
+        """The names of the indexes that were asked. Row groups without a hit in them are not among ``row_groups``."""
+    @property
+    def indexed_row_groups(self) -> int:
+        """Row groups for which indexes were asked, with and without hits."""
+    @property
+    def index_hits(self) -> int:
+        """Rows that the indexes gave, deleted ones too."""
+    @property
+    def index_bytes(self) -> int:
+        """Encoded bytes of the indexes' pages that were read for that."""

@@ -165,8 +165,47 @@ class CheckpointReport:
         """Windows of row groups that were not rewritten, because others changed their row groups during the
         checkpoint."""
     @property
+    def index_runs(self) -> int:
+        """Sorted runs of indexes that were made."""
+    @property
     def failures(self) -> list[str]:
-        """Windows that could not be rewritten and were left as they are: the table and why."""
+        """Windows that could not be rewritten, and indexes that could not be filled, which were left as they are: the
+        table and why."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class Index:
+    """An index of a table."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+    @property
+    def columns(self) -> list[str]:
+        """The columns and expressions that it is over."""
+    @property
+    def where(self) -> str | None:
+        """It has only the rows for which this is true; None if it has all."""
+    @property
+    def suspended(self) -> bool:
+        """Whether the newest version lacks one of its columns, so that it gets no new rows."""
+    @property
+    def runs(self) -> int:
+        """Sorted runs of entries."""
+    @property
+    def entries(self) -> int:
+        """Entries of all runs."""
+    @property
+    def bytes(self) -> int:
+        """Their encoded bytes."""
+    @property
+    def covered_row_groups(self) -> int:
+        """Row groups of the newest version that it covers; the others are scanned."""
+    @property
+    def row_groups(self) -> int:
+        """Row groups of the newest version."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -450,7 +489,13 @@ class TableStat:
         """Row groups."""
     @property
     def bytes(self) -> int:
-        """The encoded bytes of these row groups."""
+        """The encoded bytes of these row groups, of rows kept for times between versions, and of indexes."""
+    @property
+    def indexes(self) -> int:
+        """Indexes."""
+    @property
+    def index_bytes(self) -> int:
+        """The encoded bytes of the indexes."""
     @property
     def columns(self) -> int:
         """Columns of the newest version."""

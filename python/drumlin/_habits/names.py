@@ -202,8 +202,10 @@ store.copy(old, new)
     copy clone
 store.delete_versions({path: [version]})
     delete_version delete_versions
-a key or a sort order: table.create(schema, key=[...]); its statistics and filters are made by themselves
-    create_index create_scalar_index add_index
+table.create_index(name, columns)
+    create_scalar_index add_index ensure_index
+table.indexes()
+    list_indices list_indexes index_stats
 for batch in table.read(): ...
     iterrows iter_rows itertuples iter_batches
 store.set_retention(path, keep_last=...)

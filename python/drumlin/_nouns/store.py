@@ -399,15 +399,18 @@ class Store(Tables[Version], Sinks):
         *,
         dead_share_min: float | None = None,
         budget: float | None = None,
+        index_rows_min: int | None = None,
         progress: Progress | None = None,
     ) -> CheckpointReport:
-        """Removes deleted rows from storage, merges small row groups, and shortens the log. :meth:`reclaim` then frees
-        the space.
+        """Removes deleted rows from storage, merges small row groups, fills indexes, and shortens the log.
+        :meth:`reclaim` then frees the space.
 
         ``dead_share_min`` is the smallest share of deleted rows at which row groups are rewritten (default 0.1);
-        ``budget`` is the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1).
+        ``budget`` is the greatest share of the tables' bytes to rewrite, the most worthwhile first (default 1);
+        ``index_rows_min`` is the number of rows from which an index takes in what it does not cover yet (default 4096).
         """
-        return self._core.checkpoint(dead_share_min, budget, progress)
+        fewest = None if index_rows_min is None else count(index_rows_min, "index_rows_min")
+        return self._core.checkpoint(dead_share_min, budget, fewest, progress)
 
     def reclaim(
         self,

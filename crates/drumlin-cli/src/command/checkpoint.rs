@@ -38,7 +38,11 @@ impl Checkpoint {
 /// Checkpoints according to `plan`, prints the report and closes the store.
 pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Outcome {
     let bar = Bar::new("checkpoint", 0);
-    let report = store.checkpoint(&CheckpointOptions { plan, task: bar.task(&interrupt::listen()) });
+    let report = store.checkpoint(&CheckpointOptions {
+        plan,
+        task: bar.task(&interrupt::listen()),
+        ..CheckpointOptions::default()
+    });
     bar.clear();
     let report = report.map_err(|e| Failure::from(e).or_interrupted("the content is unchanged"))?;
     store.close()?;
@@ -51,6 +55,7 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
             "rows_removed": report.rows_removed, "groups_moved": report.groups_moved,
             "bytes_written": report.bytes_written, "rows_flushed": report.rows_flushed,
             "versions_expired": report.versions_expired, "windows_void": report.windows_void,
+            "index_runs": report.index_runs,
             "failures": report.failures,
         }))?);
     }

@@ -17,6 +17,7 @@ mod head;
 mod history;
 mod import;
 mod import_nodes;
+mod index;
 mod info;
 mod ls;
 mod migrate;
@@ -77,6 +78,8 @@ pub enum Command {
     Trash(trash::Trash),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    #[command(subcommand)]
+    Index(index::Index),
     Retention(retention::Retention),
     Checkpoint(checkpoint::Checkpoint),
     Vacuum(vacuum::Vacuum),
@@ -129,6 +132,7 @@ impl Command {
             Command::Migrate(command) => command.run(),
             Command::Trash(command) => command.run(out),
             Command::Snapshot(command) => command.run(out),
+            Command::Index(command) => command.run(out),
             Command::Retention(command) => command.run(out),
             Command::Checkpoint(command) => command.run(out),
             Command::Vacuum(command) => command.run(out),

@@ -50,7 +50,7 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
     let exact = json!({
         "rows": rows, "stored_rows": stored_rows, "versions": versions, "row_groups": row_groups, "bytes": size,
         "columns": columns, "sort": sort, "key": key, "memory_keys": stat.memory_keys,
-        "memory_bytes": stat.memory_bytes,
+        "memory_bytes": stat.memory_bytes, "indexes": stat.indexes, "index_bytes": stat.index_bytes,
     });
     let mut lines = vec![
         ("rows", count(*rows)),
@@ -60,6 +60,9 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
         ("row groups", count(*row_groups)),
         ("size", bytes(*size)),
     ];
+    if stat.indexes > 0 {
+        lines.extend([("indexes", count(stat.indexes)), ("  their size", bytes(stat.index_bytes))]);
+    }
     match sort.as_slice() {
         [] => {}
         _ if *keyed => lines.extend([

@@ -77,6 +77,7 @@ fn wrong_stores_and_wrong_usage_are_told_apart() {
         "copy-to",
         "trash",
         "snapshot",
+        "index",
         "retention",
         "checkpoint",
         "vacuum",

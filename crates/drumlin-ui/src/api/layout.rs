@@ -72,6 +72,7 @@ fn cell(cell: &LayoutCell) -> Value {
         CellKind::RowGroup => "group",
         CellKind::Below => "below",
         CellKind::History => "history",
+        CellKind::Index => "index",
     };
     let (needed, version) = match cell.needed_by {
         NeededBy::Nothing => ("nothing", None),

@@ -58,12 +58,19 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
         defaults.push(json!([name, display_text(value, 0)?]));
     }
     defaults.extend(constraints.generators.iter().map(|(name, made)| json!([name, made.to_string()])));
+    let indexes = table.indexes()?.into_iter().map(|index| {
+        json!({
+            "name": index.name, "columns": index.columns, "where": index.condition, "entries": index.entries,
+            "bytes": index.bytes, "covered": index.covered, "row_groups": index.row_groups,
+        })
+    });
     Ok(Reply::json(&json!({
         "path": path, "rows": stat.rows, "stored_rows": stat.stored_rows, "versions": stat.versions,
         "row_groups": stat.row_groups, "bytes": stat.bytes, "sort": stat.sort, "keyed": stat.keyed,
         "memory_keys": stat.memory_keys, "memory_bytes": stat.memory_bytes,
         "retention": retention(context.store.retention(path)?), "columns": columns.collect::<Vec<_>>(),
         "checks": constraints.checks, "not_null": constraints.not_null, "defaults": defaults,
+        "indexes": indexes.collect::<Vec<_>>(),
     })))
 }
 

@@ -123,6 +123,8 @@ pub struct Metrics {
     pub groups_read: Counter,
     /// Row groups that statistics ruled out.
     pub groups_pruned: Counter,
+    /// Pages of indexes that were read.
+    pub index_pages_read: Counter,
     /// Rows that scans handed out.
     pub rows_read: Counter,
     /// Checkpoints, and how long they took.

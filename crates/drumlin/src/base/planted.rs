@@ -248,6 +248,28 @@ pub enum Bug {
     AddToOld = 215,
     /// Whether rows have the expected values is looked at, but not again in the commit's turn.
     CompareEarly = 216,
+    /// An index covers row groups by their oldest layer, whatever patches changed.
+    CoverByBase = 217,
+    /// An index has only the rows that the newest version shows.
+    IndexLiveRows = 218,
+    /// Runs of indexes do not follow the row groups that they cover where these are moved.
+    ForgetCovers = 219,
+    /// The columns of an index go by their names.
+    IndexByName = 220,
+    /// A value that cannot be computed is null in an index.
+    FailedAsNull = 221,
+    /// Of a disjunction an index is asked for the first alternative alone.
+    OneAlternative = 222,
+    /// A run lacks its last entry.
+    DropEntry = 223,
+    /// A purge leaves runs of indexes as they are.
+    PurgeSkipsRuns = 224,
+    /// An index with a condition is asked by filters that lack it.
+    IgnoreIndexCondition = 225,
+    /// A run is asked in a version whose column has another type.
+    IndexOfOtherType = 226,
+    /// Rows whose values are too long for an index are no hits.
+    ForgetOpenParts = 227,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -7,6 +7,7 @@ mod copies;
 mod erase;
 mod groups;
 mod holds;
+mod indexes;
 mod packing;
 mod rows;
 mod snapshots;

@@ -46,6 +46,11 @@ use arrow::datatypes::{DataType, Schema};
 use crate::base::Result;
 use crate::segment::ColumnStats;
 
+/// Whether filters compare the values of a type.
+pub fn is_comparable(data_type: &DataType) -> bool {
+    kind::Kind::of(data_type).is_some()
+}
+
 /// A row predicate in the language of SQL's `WHERE`, not yet tied to a schema.
 ///
 /// Its [`Display`](fmt::Display) is canonical: equal filters print the same, and the text parses to an equal filter.

@@ -25,6 +25,7 @@ pub use audit::verify::{Fault, VerifyOptions, VerifyReport};
 pub use change::add_columns::ColumnFn;
 pub use change::delete::{DeleteReport, UpdateOptions};
 pub use change::drop::{DropReport, TrashItem};
+pub use change::index::{IndexInfo, IndexOptions};
 pub use change::merge::MergeReport;
 pub use change::update::UpdateReport;
 pub use change::versions::{Missing, SnapshotInfo, SnapshotOf, VersionInfo, VersionsReport};

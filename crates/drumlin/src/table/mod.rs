@@ -6,9 +6,11 @@
 //!
 //! What explains which subject: versions as intervals *row_group.rs*; what a reader sees *view.rs* and, with rows in
 //! memory, *part.rs*; reading *scan.rs*; vacuum *plan.rs* and *rewrite.rs*; sort order *order.rs*; updates *patch.rs*;
-//! columns that change *evolve.rs*; times between versions *instants.rs*; rows erased everywhere *erase.rs*.
+//! columns that change *evolve.rs*; times between versions *instants.rs*; rows erased everywhere *erase.rs*;
+//! indexes *index/mod.rs*.
 
 mod group;
+mod index;
 mod keys;
 mod memory;
 mod order;
@@ -21,6 +23,14 @@ pub use group::ends::Ends;
 pub use group::key_bounds::KeyBounds;
 pub use group::patch::{Below, Layer, NewPatch, Patched};
 pub use group::row_group::{ALIVE, Deletion, GroupId, Positions, ROWS_MAX, RowGroup, Rows, Run};
+pub use index::build::{BuiltRun, build_run};
+pub use index::check::check_run;
+pub use index::definition::IndexDefinition;
+pub use index::edits::RunParts;
+pub use index::fences::pages_of;
+pub use index::grouping::{RunOptions, RunPlan, plan_runs};
+pub use index::mask::IndexCost;
+pub use index::run::{IndexRun, Indexes, NewRun, TableIndex};
 pub use keys::codec::TableCodec;
 pub use keys::group_keys::keys_of_groups;
 pub use keys::key::{KeyCodec, check_key};

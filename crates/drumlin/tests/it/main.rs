@@ -7,6 +7,7 @@ mod columns;
 mod commits;
 mod contracts;
 mod faults;
+mod indexes;
 mod keys;
 mod maintenance;
 mod models;

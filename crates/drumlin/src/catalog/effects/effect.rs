@@ -10,8 +10,8 @@ use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::catalog::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::table::{
-    Adopted, Flush, GroupId, NewGroup, NewPatch, Note, Positions, Reorder, Rewrite, RowsChange, ShrunkGroup,
-    StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
+    Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
+    RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
 /// One thing that happens to a store.
@@ -350,6 +350,31 @@ pub enum Effect {
         /// The next numbers; a sequence that is further on stays.
         next: BTreeMap<String, i64>,
     },
+    /// Makes an index of a table, which covers nothing yet.
+    PutIndex {
+        /// The table.
+        table: TableId,
+        /// What it is of; its name must be free.
+        definition: IndexDefinition,
+    },
+    /// Removes an index.
+    DropIndex {
+        /// The table.
+        table: TableId,
+        /// Its number.
+        index: u64,
+    },
+    /// Gives an index other runs. What is gone is passed over.
+    PutRuns {
+        /// The table.
+        table: TableId,
+        /// The number of the index.
+        index: u64,
+        /// The runs that it gets.
+        add: Vec<NewRun>,
+        /// The numbers of those that it loses.
+        drop: Vec<u64>,
+    },
 }
 
 impl Effect {
@@ -373,6 +398,9 @@ impl Effect {
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }
             | Effect::AdvanceSequences { table, .. }
+            | Effect::PutIndex { table, .. }
+            | Effect::DropIndex { table, .. }
+            | Effect::PutRuns { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -428,47 +456,6 @@ impl Effect {
         }
     }
 
-    /// Describes it, for messages.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Effect::OpenSession { .. } => "begins a session",
-            Effect::Nodes(_) => "changes nodes",
-            Effect::SetRetention { .. } | Effect::SetDefaultRetention { .. } => "sets a retention",
-            Effect::CreateTable { .. } => "creates a table",
-            Effect::AddBlocks { .. } | Effect::AddInline { .. } => "adds blocks",
-            Effect::ChangeTable { .. } | Effect::UpdateTable { .. } | Effect::PatchTable { .. } => {
-                "adds a version to a table"
-            }
-            Effect::RewriteTable { .. }
-            | Effect::ReorderTable { .. }
-            | Effect::MoveGroups { .. }
-            | Effect::MoveShared { .. }
-            | Effect::ShrinkGroups { .. } => "moves rows of a table",
-            Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
-            Effect::SetMetadata { .. } => "changes the metadata of a version",
-            Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
-            Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",
-            Effect::CopyTable { .. } => "copies a table",
-            Effect::AdoptTables { .. } => "copies tables from another store",
-            Effect::MoveTable { .. } => "moves a table",
-            Effect::RestoreTable { .. } => "restores a version",
-            Effect::DeleteVersions { .. } => "deletes versions",
-            Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
-            Effect::UndropTable { .. } => "restores a dropped table",
-            Effect::Reclaimed { .. } => "deletes blocks",
-            Effect::PutSnapshot { .. } => "creates a snapshot",
-            Effect::DropSnapshot { .. } => "drops a snapshot",
-            Effect::PutProjection { .. } | Effect::DropProjection { .. } => "creates or drops a projection",
-            Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",
-            Effect::WriteRows { .. } => "writes rows by key",
-            Effect::FreezeRows { .. } => "numbers a version",
-            Effect::FlushRows { .. } | Effect::FlushWithHistory { .. } => "turns rows in memory into row groups",
-            Effect::FenceSessions { .. } | Effect::ForgetSessions { .. } => "ends sessions",
-            Effect::OpenHold { .. } | Effect::Beat { .. } | Effect::EndHolds { .. } => "begins or ends a hold",
-            Effect::PutJob { .. } | Effect::ForgetJobs { .. } => "records a job",
-        }
-    }
-
     /// The tables that it is about, so that they can get their final numbers.
     pub(in crate::catalog) fn tables_mut(&mut self) -> impl Iterator<Item = &mut TableId> {
         let mut adopted: &mut [(TableId, Path, Adopted)] = &mut [];
@@ -491,6 +478,9 @@ impl Effect {
             | Effect::SetSchemas { table, .. }
             | Effect::CountChanged { table, .. }
             | Effect::AdvanceSequences { table, .. }
+            | Effect::PutIndex { table, .. }
+            | Effect::DropIndex { table, .. }
+            | Effect::PutRuns { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

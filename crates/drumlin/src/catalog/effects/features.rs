@@ -15,7 +15,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_CONSTRAINTS
     | FEATURE_ORDER
     | FEATURE_REORDER
-    | FEATURE_GENERATED;
+    | FEATURE_GENERATED
+    | FEATURE_INDEXES;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -23,7 +24,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_PATCHES
     | FEATURE_CONSTRAINTS
     | FEATURE_ORDER
-    | FEATURE_GENERATED;
+    | FEATURE_GENERATED
+    | FEATURE_INDEXES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -49,6 +51,8 @@ pub const FEATURE_ORDER: u64 = 512;
 pub const FEATURE_REORDER: u64 = 1024;
 /// The entry puts defaults that are made for each row or call on columns, or moves sequences on.
 pub const FEATURE_GENERATED: u64 = 2048;
+/// The entry makes, drops or fills indexes.
+pub const FEATURE_INDEXES: u64 = 4096;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -78,6 +82,7 @@ impl Effect {
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
+            Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,

@@ -1,6 +1,7 @@
 //! What happens to a store: effects and what they did, transactions being built, and what these depend on.
 
 pub(super) mod changes;
+pub(super) mod described;
 pub(super) mod draft;
 pub(super) mod effect;
 pub(super) mod events;

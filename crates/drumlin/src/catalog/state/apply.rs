@@ -108,6 +108,12 @@ impl State {
                 self.get(*table)?;
                 self.sequences.advance(*table, next);
             }
+            Effect::PutIndex { table, definition } => {
+                let next = self.get(*table)?.with_index(definition)?;
+                self.tables.put(next)?;
+            }
+            Effect::DropIndex { table, index } => self.drop_index(*table, *index, seq)?,
+            Effect::PutRuns { table, index, add, drop } => self.put_runs(*table, *index, add, drop, seq)?,
             Effect::CountChanged { table, rows } => {
                 let next = self.get(*table)?.with_changed(*rows);
                 self.tables.put(next)?;

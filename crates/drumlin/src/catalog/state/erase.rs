@@ -29,7 +29,8 @@ impl State {
     pub(super) fn shrink_groups(&mut self, tables: &[TableId], groups: &[ShrunkGroup], seq: Seq) -> Result<()> {
         let (mut records, mut released) = (vec![0; groups.len()], Vec::new());
         for id in tables {
-            let (next, own, below) = self.get(*id)?.shrunk(groups, seq)?;
+            let (mut next, own, below) = self.get(*id)?.shrunk(groups, seq)?;
+            self.uncover(&mut next, seq)?;
             self.tables.put(next)?;
             self.moved.insert((seq, *id));
             records.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);

@@ -41,19 +41,21 @@ impl State {
     }
 
     pub(super) fn rewrite(&mut self, id: TableId, rewrite: &Rewrite, seq: Seq) -> Result<()> {
-        let (next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
+        let (mut next, inputs) = self.get(id)?.rewrite(rewrite, seq)?;
         self.moved.insert((seq, id));
         rewrite.outputs.iter().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
+        self.uncover(&mut next, seq)?;
         self.tables.put(next)?;
         Ok(())
     }
 
     pub(super) fn reorder(&mut self, id: TableId, reorder: &Reorder, seq: Seq) -> Result<()> {
-        let (next, inputs) = self.get(id)?.reorder(reorder, seq)?;
+        let (mut next, inputs) = self.get(id)?.reorder(reorder, seq)?;
         self.moved.insert((seq, id));
         reorder.outputs().try_for_each(|group| self.ledger.add(&group.address))?;
         inputs.iter().try_for_each(|address| self.ledger.release(address, seq))?;
+        self.uncover(&mut next, seq)?;
         self.tables.put(next)?;
         Ok(())
     }

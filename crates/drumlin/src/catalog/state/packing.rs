@@ -20,7 +20,7 @@ impl State {
             groups: table.groups.len() as u64,
             history_bytes: table.history_bytes(self.paths.contains_key(&table.id)),
             due: self.retention(table.id).due(&table.versions),
-            waits: !table.parts.is_empty() || waits(),
+            waits: !table.parts.is_empty() || waits() || is_planned && table.waits_for_runs(),
         }
     }
 

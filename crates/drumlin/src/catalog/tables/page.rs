@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! u32 LE: bytes of the rest before it was compressed | an LZ4 block:
-//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (TableState, Instants, Option<Past>)
+//!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (TableState, Instants, Option<Past>),
+//!   and Indexes, if the table has had any
 //! ```
 
 use std::cmp::Ordering;
@@ -14,7 +15,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::table::{Instants, Past, TableState};
+use crate::table::{Indexes, Instants, Past, TableState};
 
 /// What is known of a table without decoding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -136,10 +137,15 @@ impl Unpacked {
         let record =
             postcard::take_from_bytes::<(TableState, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
         let ((mut table, instants, past), rest) = record.map_err(|e| bad(&e))?;
+        let (indexes, rest) = match rest {
+            [] => (Indexes::default(), rest),
+            _ => postcard::take_from_bytes(rest).map_err(|e| bad(&e))?,
+        };
         if table.id != packed.id || !rest.is_empty() {
             return Err(bad(&"its record belongs to another table, or is too long"));
         }
         table.instants = Arc::new(instants);
+        table.indexes = Arc::new(indexes);
         past.map_or(Ok(()), |past| past.give(&mut table))?;
         table.check()?;
         if (table.versions.len() as u64, table.groups.len() as u64) != (packed.figures.versions, packed.figures.groups)
@@ -248,8 +254,13 @@ impl<'a> PageWriter<'a> {
         self.make_room();
         let before = self.records.len();
         let record = (&**table, &*table.instants, Past::of(table));
-        self.records = postcard::to_extend(&record, std::mem::take(&mut self.records))
-            .map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))?;
+        let encode = |mut records: Vec<u8>| {
+            records = postcard::to_extend(&record, records)?;
+            if table.indexes.is_empty() { Ok(records) } else { postcard::to_extend(&*table.indexes, records) }
+        };
+        self.records = encode(std::mem::take(&mut self.records)).map_err(|e: postcard::Error| {
+            Error::invalid("the catalog could not be encoded").with_source(e.to_string())
+        })?;
         self.entry(table.id, self.records.len() - before, (self.describe)(table));
         Ok(())
     }

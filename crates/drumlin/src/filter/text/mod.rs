@@ -5,6 +5,7 @@ pub(super) mod moment;
 pub(super) mod names;
 pub(super) mod number;
 pub(super) mod parse;
+pub(super) mod parts;
 pub(super) mod scalar;
 pub(super) mod span;
 pub(super) mod syntax;

@@ -84,6 +84,8 @@ impl State {
                 }
             }
             let mut table = if gone.is_empty() { TableState::clone(&table) } else { without_groups(&table, &gone) };
+            // Runs of indexes are made again.
+            table.forget_runs();
             // A history may lack rows that its version had.
             let lost = |history: &History| {
                 let unread = history.groups.iter().find_map(|(address, _)| unreadable.get(address).cloned());

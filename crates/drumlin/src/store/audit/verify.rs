@@ -12,7 +12,9 @@ use crate::log::retry_while_moving;
 use crate::storage::{Storage, names};
 use crate::store::Store;
 use crate::store::parts::recover;
-use crate::table::{History, RowGroup, TableState, check_group, read_history};
+use crate::table::{
+    History, IndexRun, RowGroup, TableIndex, TableState, check_group, check_run, pages_of, read_history,
+};
 
 /// What to verify.
 #[derive(Clone, Default)]
@@ -64,6 +66,8 @@ enum StoredPart {
     Group(Arc<RowGroup>, usize),
     /// One of a history's row groups, by index.
     History(History, usize),
+    /// A part of a run of an index.
+    Run(TableIndex, Arc<IndexRun>, usize),
 }
 
 impl StoredPart {
@@ -71,6 +75,7 @@ impl StoredPart {
         match self {
             StoredPart::Group(group, layer) => group.addresses().nth(*layer).expect("a layer of it"),
             StoredPart::History(history, at) => &history.groups[*at].0,
+            StoredPart::Run(_, run, part) => &run.parts[*part].0,
         }
     }
 
@@ -84,6 +89,11 @@ impl StoredPart {
             }
             // Beside the columns, the time and the kind of each record.
             StoredPart::History(history, at) => (history.groups[*at].1, columns(history.schema) + 2),
+            StoredPart::Run(index, run, part) => {
+                let entries = run.parts[*part].1;
+                let width = run.segments_of(*part, 0, index.definition.values.len()).len();
+                (entries, pages_of(entries).count() * width)
+            }
         }
     }
 
@@ -92,6 +102,9 @@ impl StoredPart {
             StoredPart::Group(group, _) => Fault { table: table.to_owned(), group: group.id.0, error },
             StoredPart::History(history, _) => {
                 Fault { table: format!("{table} (history of version {})", history.version), group: 0, error }
+            }
+            StoredPart::Run(index, run, _) => {
+                Fault { table: format!("{table} (index '{}', run {})", index.definition.name, run.id), group: 0, error }
             }
         }
     }
@@ -102,7 +115,8 @@ impl StoredPart {
             StoredPart::Group(group, layer) => check_group(reader, table, group, *layer),
             // The whole history at once.
             StoredPart::History(history, 0) => read_history(reader, pool, table, history).map(|_| Vec::new()),
-            StoredPart::History(..) => Ok(Vec::new()),
+            StoredPart::Run(index, run, 0) => check_run(reader, table, index, run),
+            StoredPart::History(..) | StoredPart::Run(..) => Ok(Vec::new()),
         }
     }
 }
@@ -115,13 +129,19 @@ enum Verified {
     Missing(Fault),
 }
 
-/// What a table has in blocks: each layer of its row groups, and its histories.
+/// What a table has in blocks: each layer of its row groups, its histories, and the runs of its indexes.
 fn stored_of(table: &TableState) -> impl Iterator<Item = StoredPart> {
     let layers = |group: &Arc<RowGroup>| (0..group.addresses().count()).zip(std::iter::repeat(group.clone()));
     let groups = table.groups.iter().flat_map(layers).map(|(layer, group)| StoredPart::Group(group, layer));
     let of = |history: &History| (0..history.groups.len()).zip(std::iter::repeat(history.clone()));
     let histories = table.instants.histories.iter().flat_map(of);
-    groups.chain(histories.map(|(at, history)| StoredPart::History(history, at)))
+    let histories = histories.map(|(at, history)| StoredPart::History(history, at));
+    let runs = table.indexes.list.iter().flat_map(|index| index.runs().iter().map(move |run| (index, run)));
+    let part = |(index, run): (&TableIndex, &Arc<IndexRun>)| {
+        let part = |part| StoredPart::Run(index.clone(), run.clone(), part);
+        (0..run.parts.len()).map(part).collect::<Vec<_>>()
+    };
+    groups.chain(histories).chain(runs.flat_map(part))
 }
 
 /// Where a table is, for faults.
@@ -200,15 +220,16 @@ impl Store {
             |(place, table, stored)| {
                 task.cancel.check()?;
                 let verified = self.verify_stored(&place, &table, &stored, *deep)?;
-                Ok((*stored.address(), matches!(stored, StoredPart::Group(_, 1..)), verified))
+                let counts = !matches!(stored, StoredPart::Group(_, 1..) | StoredPart::Run(..));
+                Ok((*stored.address(), counts, verified))
             },
-            |(address, is_below, verified)| {
+            |(address, counts, verified)| {
                 let bytes = address.bytes();
                 match verified {
                     Verified::Read(faults) => report.faults.extend(faults),
                     Verified::Missing(fault) => missing.push((address, fault)),
                 }
-                report.groups += u64::from(!is_below);
+                report.groups += u64::from(counts);
                 report.bytes += bytes;
                 meter.done.bytes += bytes;
                 meter.step(1, bytes)
@@ -283,7 +304,7 @@ impl Store {
         let state = self.current()?;
         let mut needed: BTreeSet<Address> = BTreeSet::new();
         for table in state.tables() {
-            needed.extend(table?.groups.iter().flat_map(|group| group.addresses()).copied());
+            needed.extend(table?.addresses().copied());
         }
         for (address, fault) in missing {
             if !needed.contains(&address) {

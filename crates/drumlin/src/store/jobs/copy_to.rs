@@ -19,7 +19,7 @@ use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::retry_conflicts;
 use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::{Proposal, Work};
-use crate::table::Adopted;
+use crate::table::{Adopted, IndexDefinition, TableState};
 
 /// About how much is taken over in one commit.
 const LOT_BYTES: u64 = 256 << 20;
@@ -51,8 +51,32 @@ pub struct CopyToReport {
     pub bytes: u64,
 }
 
-/// A table to be copied: where to, what it is, and the next numbers of its sequences.
-type Copied = (Path, Adopted, BTreeMap<String, i64>);
+/// A table to be copied: where to, what it is, and what is beside it.
+type Copied = (Path, Adopted, Beside);
+
+/// What a table has beside its rows that goes with it.
+#[derive(Clone, Default)]
+struct Beside {
+    /// The next numbers of its sequences.
+    sequences: BTreeMap<String, i64>,
+    /// Its indexes, whose runs are made again.
+    indexes: Vec<IndexDefinition>,
+}
+
+impl Beside {
+    fn of(state: &State, table: &TableState) -> Self {
+        let indexes = table.indexes.list.iter().map(|index| index.definition.clone()).collect();
+        Self { sequences: state.sequences.of(table.id).cloned().unwrap_or_default(), indexes }
+    }
+
+    /// What gives it to a table.
+    fn effects(&self, table: TableId) -> impl Iterator<Item = Effect> {
+        let next = Some(self.sequences.clone()).filter(|next| !next.is_empty() && !planted(Bug::CopyNoNumbers));
+        let sequences = next.map(|next| Effect::AdvanceSequences { table, next });
+        let indexes = self.indexes.clone().into_iter();
+        sequences.into_iter().chain(indexes.map(move |definition| Effect::PutIndex { table, definition }))
+    }
+}
 
 /// Tables that are taken over in one commit.
 #[derive(Default)]
@@ -63,13 +87,13 @@ struct Lot {
 }
 
 impl Lot {
-    fn push(&mut self, path: Path, table: Adopted, sequences: BTreeMap<String, i64>) {
+    fn push(&mut self, path: Path, table: Adopted, beside: Beside) {
         for address in table.addresses() {
             if self.addresses.insert(address) {
                 self.bytes += address.bytes();
             }
         }
-        self.tables.push((path, table, sequences));
+        self.tables.push((path, table, beside));
     }
 
     fn is_full(&self) -> bool {
@@ -127,8 +151,8 @@ impl Store {
                 wanted => wanted?,
             };
             let (mut lots, mut lot) = (Vec::new(), Lot::default());
-            for (path, table, sequences) in wanted {
-                lot.push(path, table, sequences);
+            for (path, table, beside) in wanted {
+                lot.push(path, table, beside);
                 if lot.is_full() {
                     lots.push(std::mem::take(&mut lot));
                 }
@@ -193,7 +217,7 @@ impl Store {
                     report.present.push(path.to_string())
                 }
                 Some(_) if !options.replace => return Err(shows_else(path, to)),
-                _ => wanted.push((path.clone(), copy, state.sequences.of(table.id).cloned().unwrap_or_default())),
+                _ => wanted.push((path.clone(), copy, Beside::of(state, &table))),
             }
         }
         Ok(wanted)
@@ -242,7 +266,7 @@ impl Store {
                 false => Error::snapshot_expired(e.message()),
             });
         }
-        let tables = lot.tables.into_iter().map(|(path, table, sequences)| Ok((path, table.moved(&moves)?, sequences)));
+        let tables = lot.tables.into_iter().map(|(path, table, beside)| Ok((path, table.moved(&moves)?, beside)));
         let tables = tables.collect::<Result<Vec<_>>>()?;
         to.commit_rewritten(writer, |writer| {
             let bindings = tables.iter().map(|(path, ..)| Read::Binding(path.clone())).collect();
@@ -261,8 +285,7 @@ impl Store {
                 let ids = (state.next_table().0..).map(TableId);
                 let adopted = ids.clone().zip(&tables).map(|(id, (path, table, _))| (id, path.clone(), table.clone()));
                 effects.push(Effect::AdoptTables { tables: adopted.collect() });
-                let given = ids.zip(&tables).filter(|(_, (.., next))| !next.is_empty() && !planted(Bug::CopyNoNumbers));
-                effects.extend(given.map(|(table, (.., next))| Effect::AdvanceSequences { table, next: next.clone() }));
+                effects.extend(ids.zip(&tables).flat_map(|(table, (.., beside))| beside.effects(table)));
                 Ok(effects)
             };
             let footprint = Footprint { reads: bindings };

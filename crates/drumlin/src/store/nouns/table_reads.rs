@@ -268,6 +268,8 @@ impl Table {
                     versions: table.versions.len() as u64,
                     row_groups: table.groups.len() as u64,
                     bytes: table.bytes(),
+                    index_bytes: table.indexes.addresses().map(|address| address.bytes()).sum(),
+                    indexes: table.indexes.list.len() as u64,
                     columns: table.schemas[newest.schema as usize].0.fields().len() as u64,
                     sort: table.order().to_vec(),
                     keyed: table.spec.keyed,

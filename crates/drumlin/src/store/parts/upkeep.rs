@@ -18,6 +18,8 @@ pub(in crate::store) struct Maintenance {
     pub catalog: Option<recover::Catalog>,
     /// Small row groups that do not become fewer when they are merged, since their texts are long.
     pub unmerged: BTreeSet<NamedWindow>,
+    /// Row groups for which an index cannot be computed: table, index, row group.
+    pub uncomputable: BTreeSet<(TableId, u64, GroupId)>,
 }
 
 /// See the module.
@@ -33,7 +35,7 @@ pub(in crate::store) struct Upkeep {
 impl Upkeep {
     /// Of a store that was opened from a catalog snapshot, with `tables_kept` tables decoded.
     pub fn new(catalog: Option<recover::Catalog>, tables_kept: usize) -> Self {
-        let maintenance = Maintenance { catalog, unmerged: BTreeSet::new() };
+        let maintenance = Maintenance { catalog, unmerged: BTreeSet::new(), uncomputable: BTreeSet::new() };
         Self {
             maintenance: Exclusive::new("a checkpoint, reclaim or purge of this store", maintenance),
             background: Background::default(),

@@ -5,7 +5,8 @@
 //! 1. Rows written by key become row groups.
 //! 2. All rows of all row groups of the tables in question are judged, also those that no version shows.
 //! 3. One commit takes those that match out of every version, and another ends what other processes have of them.
-//! 4. Their row groups are written again without them, and row groups that share a block with erased bytes are copied.
+//! 4. Their row groups are written again without them, runs of indexes that had their values are dropped, and row groups that share a block
+//!    with erased bytes are copied.
 //! 5. The catalog is written as a whole, and the log cut, so that neither refers to anything older.
 //! 6. What is no longer referred to is deleted.
 //! 7. All that is left is examined.
@@ -127,6 +128,7 @@ impl Purge {
         receipt.erased = store.erase(pattern, filter, &since, task, &mut receipt.commits)?;
         store.end_concerned_holds(pattern, begun, receipt)?;
         store.shrink_all(pattern, &old, task, receipt)?;
+        store.drop_runs(pattern, receipt)?;
         if !planted(Bug::LeaveHoles) {
             store.fill_holes(task, &mut report, receipt)?;
         }
@@ -348,6 +350,24 @@ impl Store {
             Ok(after.seq)
         })?;
         receipt.commits.push(seq.0);
+        Ok(())
+    }
+
+    /// Drops the runs of indexes that have values of row groups which are gone, by this purge or before it. The next checkpoint makes others.
+    fn drop_runs(&self, pattern: &Pattern, receipt: &mut PurgeReceipt) -> Result<()> {
+        let pattern = pattern.clone();
+        let effects = move |state: &State| -> Result<Vec<Effect>> {
+            let tables = members(state, &family(state, &pattern)?)?;
+            let of = |table: &Arc<TableState>| {
+                let runs = table.runs_of_gone().into_iter();
+                runs.map(|(index, drop)| Effect::PutRuns { table: table.id, index, add: Vec::new(), drop }).collect()
+            };
+            Ok(tables.iter().flat_map::<Vec<Effect>, _>(of).collect())
+        };
+        let state = self.current()?;
+        if !effects(&state)?.is_empty() {
+            receipt.commits.push(self.commit_effects_at(&state, effects)?.0);
+        }
         Ok(())
     }
 

@@ -31,7 +31,7 @@ use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
 use crate::table::{
-    Apart, Constants, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
+    Apart, Constants, IndexCost, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
     rows_at_most, text_dictionary, union,
 };
 
@@ -349,7 +349,7 @@ impl Dataset {
         let held = self.held(&opened)?;
         for at in opened {
             let of_table = held.scan_table(at, &options)?.plan()?;
-            plan.total += of_table;
+            plan.total += of_table.clone();
             plan.opened.push((path(at), of_table));
         }
         Ok(plan)
@@ -509,6 +509,15 @@ impl std::fmt::Display for DatasetPlan {
         writeln!(f, "row groups  {read} of {groups} read; {pruned} ruled out by statistics, {whole} pass whole")?;
         let bytes = total.bytes + total.pruned_bytes;
         write!(f, "bytes       {} of {bytes} read", total.bytes)?;
+        let IndexCost { names, pages, bytes, hits, row_groups } = &total.by_index;
+        if !names.is_empty() {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let names = names.join(", ");
+            write!(
+                f,
+                "\nindexes     {names}: {hits} hits in {row_groups} row groups, from {pages} pages, {bytes} bytes"
+            )?;
+        }
         match total.memory_rows {
             0 => Ok(()),
             rows => write!(f, "\nin memory   {rows} rows"),

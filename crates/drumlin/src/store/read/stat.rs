@@ -66,8 +66,12 @@ pub struct TableStat {
     pub versions: u64,
     /// Row groups.
     pub row_groups: u64,
-    /// Their encoded bytes.
+    /// Their encoded bytes, with those of histories and indexes.
     pub bytes: u64,
+    /// Those of indexes among them.
+    pub index_bytes: u64,
+    /// Indexes.
+    pub indexes: u64,
     /// Columns of the newest version.
     pub columns: u64,
     /// The columns by which rows are ordered.

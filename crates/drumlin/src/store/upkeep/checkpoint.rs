@@ -21,6 +21,7 @@ use crate::storage::{Storage, names};
 use crate::store::Store;
 use crate::store::parts::recover::Catalog;
 use crate::store::parts::{Maintenance, recover};
+use crate::table::RunOptions;
 
 /// A checkpoint that takes this long is worth a warning.
 const SLOW_MICROS: u64 = 60_000_000;
@@ -89,6 +90,9 @@ impl Store {
             Ok(())
         })?;
         self.put_in_order(options, since, report)?;
+        let (rows_min, without_gone) = (options.index_rows_min, options.plan.purges());
+        let runs = RunOptions { rows_min, without_gone, ..self.run_options() };
+        self.make_runs(None, &runs, &mut maintenance.uncomputable, &options.task, report)?;
         self.write_catalog(maintenance, false)?;
         self.commits().newest().forget_inline();
         Ok(())

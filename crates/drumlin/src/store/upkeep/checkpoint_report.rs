@@ -3,15 +3,24 @@
 use std::fmt;
 
 use crate::base::Task;
-use crate::table::PlanOptions;
+use crate::table::{PlanOptions, RunOptions};
 
 /// What a checkpoint may do.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CheckpointOptions {
     /// The vacuum plan.
     pub plan: PlanOptions,
+    /// Indexes get a run once this many rows in row groups are covered by none; until then these are scanned. Default: 4,096.
+    pub index_rows_min: u64,
     /// Progress in row groups read, and cancelling.
     pub task: Task,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        let index_rows_min = RunOptions::default().rows_min;
+        Self { plan: PlanOptions::default(), index_rows_min, task: Task::default() }
+    }
 }
 
 /// What a checkpoint did.
@@ -33,6 +42,8 @@ pub struct CheckpointReport {
     pub rows_flushed: u64,
     /// Versions removed by retention.
     pub versions_expired: u64,
+    /// Runs of indexes that were made.
+    pub index_runs: u64,
     /// Windows that were void because others changed their row groups during the checkpoint.
     pub windows_void: u64,
     /// Windows and blocks that could not be rewritten and were left as they are: the table or block, and why.
@@ -42,7 +53,11 @@ pub struct CheckpointReport {
 impl CheckpointReport {
     /// Whether a commit was made that changed tables.
     pub(in crate::store) fn did_anything(&self) -> bool {
-        self.versions_expired > 0 || self.rows_flushed > 0 || self.tables > 0 || self.groups_moved > 0
+        self.versions_expired > 0
+            || self.rows_flushed > 0
+            || self.tables > 0
+            || self.groups_moved > 0
+            || self.index_runs > 0
     }
 }
 
@@ -61,6 +76,9 @@ impl fmt::Display for CheckpointReport {
             self.bytes_written,
             self.versions_expired
         )?;
+        if self.index_runs > 0 {
+            write!(f, ", {} index runs made", self.index_runs)?;
+        }
         match self.failures.len() {
             0 => Ok(()),
             n => write!(f, "; {n} windows left as they are: {}", self.failures[0]),

@@ -9,7 +9,7 @@ use crate::base::{BlockId, Result, Seq, TableId, Timestamp, Version};
 use crate::block::Address;
 use crate::catalog::{Pattern, State};
 use crate::store::{Holding, Store};
-use crate::table::{Plan, PlanOptions, Reason, RowGroup, Rows, TableState};
+use crate::table::{Plan, PlanOptions, Reason, RowGroup, Rows, TableIndex, TableState};
 
 /// What of a store's layout is wanted.
 #[derive(Clone, Debug)]
@@ -99,6 +99,8 @@ pub enum CellKind {
     Below,
     /// Rows written by key that a later commit replaced: needed for what a time shows.
     History,
+    /// Part of a run of an index.
+    Index,
 }
 
 /// For whom a cell is kept.
@@ -319,6 +321,24 @@ impl<'a> Drawing<'a> {
                 };
                 self.put(address, cell);
             }
+        }
+        let newest = table.newest().map_or(Version(0), |newest| newest.version);
+        for (address, entries) in table.indexes.list.iter().flat_map(TableIndex::parts) {
+            let cell = LayoutCell {
+                table: at,
+                kind: CellKind::Index,
+                group: 0,
+                offset: address.offset,
+                bytes: address.bytes(),
+                rows: u64::from(*entries),
+                dead_rows: 0,
+                born: newest,
+                time: None,
+                needed_by: if home == TableHome::Trash { NeededBy::Trash } else { NeededBy::Newest(newest) },
+                records: self.state.ledger.records(address),
+                planned: None,
+            };
+            self.put(address, cell);
         }
         self.tables.push(LayoutTable { path, home, plan });
         self.cells.len() - before

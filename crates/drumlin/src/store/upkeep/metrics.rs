@@ -83,6 +83,7 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     all.counter("drumlin_read_row_groups_total", "Row groups of which scans gave rows.", &counted.groups_read);
     let help = "Row groups that statistics ruled out, so that scans did not open them.";
     all.counter("drumlin_pruned_row_groups_total", help, &counted.groups_pruned);
+    all.counter("drumlin_read_index_pages_total", "Pages of indexes that were read.", &counted.index_pages_read);
     all.counter("drumlin_looked_up_keys_total", "Keys looked up.", &counted.keys);
     all.histogram("drumlin_checkpoint_seconds", "Checkpoints.", &counted.checkpoint_micros);
     all.histogram("drumlin_reclaim_seconds", "Reclaims.", &counted.reclaim_micros);

@@ -10,5 +10,6 @@ pub(super) mod plans;
 pub(super) mod reclaim;
 pub(super) mod reorder;
 pub(super) mod repack;
+pub(super) mod runs;
 pub(super) mod vacuum;
 pub(super) mod windows;

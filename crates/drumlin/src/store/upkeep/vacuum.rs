@@ -221,6 +221,8 @@ fn changes(
     }
     // Others held more of them too when the windows were planned.
     let leaving = leaving(now, taken_in.iter());
+    // Before the rewrites, which release runs of indexes that cover nothing else.
+    let mut moving = Vec::new();
     for (tables, mut moves) in moves {
         let mut there: BTreeSet<Address> = BTreeSet::new();
         let mut left = Vec::with_capacity(tables.len());
@@ -236,7 +238,7 @@ fn changes(
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;
         if !moves.is_empty() {
-            effects.push(match tables.as_slice() {
+            moving.push(match tables.as_slice() {
                 [table] => Effect::MoveGroups { table: *table, moves },
                 _ => Effect::MoveShared { tables, moves },
             });
@@ -246,5 +248,5 @@ fn changes(
         blocks.iter().cloned().partition(|written| used.contains(&written.block));
     outcome.tables = tables.len() as u64;
     outcome.unused = unused.iter().map(|written| written.block).collect();
-    Ok((add_blocks(&used).into_iter().chain(effects).collect(), outcome))
+    Ok((add_blocks(&used).into_iter().chain(moving).chain(effects).collect(), outcome))
 }

@@ -1,5 +1,6 @@
 //! What the layers of a row group say of it as a whole: see [`super::patch`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::patch::{Below, Layer, NewPatch, Patched};
@@ -66,6 +67,20 @@ impl RowGroup {
             if planted(Bug::ReadBelow) { found.last() } else { found.next() }
         };
         own.ids().map(find).collect()
+    }
+
+    /// The newest layer that has one of the columns with these ids, which decides what the row group has in all of them; `None` if it lacks
+    /// one of them.
+    pub(in crate::table) fn decided_by(&self, schemas: &[StoredSchema], ids: &BTreeSet<String>) -> Option<&Address> {
+        let own = &schemas[self.schema as usize];
+        let places = ids.iter().map(|id| own.place_of_id(id));
+        if self.patched.is_none() {
+            return places.collect::<Option<Vec<_>>>().map(|_| &self.address);
+        }
+        let located = self.located(schemas);
+        let layers = places.map(|place| located[place?].map(|located| located.layer)).collect::<Option<Vec<_>>>()?;
+        let newest = if planted(Bug::CoverByBase) { layers.into_iter().max() } else { layers.into_iter().min() };
+        self.addresses().nth(newest?)
     }
 
     /// The columns that `seen`, a schema of the table, calls by these names, by the layers that have them.

@@ -8,6 +8,13 @@ use crate::table::{ROWS_MAX, RowGroup, StoredSchema};
 /// No block reaches this offset.
 const BLOCK_END_MAX: u64 = 1 << 40;
 
+/// Whether there can be a block with this address.
+pub(in crate::table) fn is_possible(address: &Address) -> bool {
+    let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes));
+    let end = bytes.and_then(|bytes| address.offset.checked_add(bytes));
+    end.is_some_and(|end| end <= BLOCK_END_MAX)
+}
+
 impl RowGroup {
     /// Fails if the record is inconsistent, as only a damaged one is. `schemas` is how many the table has.
     pub fn check(&self, schemas: usize) -> Result<()> {
@@ -26,11 +33,7 @@ impl RowGroup {
         if self.deletions.iter().any(|deletion| deletion.rows.0.max().is_some_and(|max| max >= self.rows)) {
             return bad("it deletes a row past its end");
         }
-        let end = |address: &Address| {
-            let bytes = address.segment_bytes.checked_add(u64::from(address.directory_bytes))?;
-            address.offset.checked_add(bytes)
-        };
-        if self.addresses().any(|address| end(address).is_none_or(|end| end > BLOCK_END_MAX)) {
+        if !self.addresses().all(is_possible) {
             return bad("it has an address past the end of any block");
         }
         self.check_layers(schemas)

@@ -105,6 +105,11 @@ impl<'a> GroupReader<'a> {
         Self { constants, ..self }
     }
 
+    /// The schema in whose names columns are asked for.
+    pub fn seen_schema(&self) -> &'a arrow::datatypes::SchemaRef {
+        &self.seen.0
+    }
+
     /// Where the column is that the version calls `name`; `None` if no layer has it.
     fn place(&self, name: &str) -> Option<LocatedSegment<'_>> {
         let at = self.own.place_of(name, self.seen)?;

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
 use super::group_reader::GroupReader;
+use super::pieces::PICK_SHARE;
+use super::truth::truth;
 use crate::base::{Cancel, Pool, Result};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::Form;
+use crate::table::index::mask::{Asked, Mask};
 use crate::table::memory::overlay::Overlay;
+use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{GroupId, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// The rows among `rows` of a row group for which `filter` is true.
@@ -32,6 +35,14 @@ pub(in crate::table) fn matching(
         }
         Verdict::All => return Ok(rows.clone()),
         Verdict::Some => {}
+    }
+    if let Rows::Some(few) = rows
+        && few.len() <= u64::from(total) / PICK_SHARE
+    {
+        let picked: Vec<u32> = few.iter().collect();
+        let columns = reader.pick(schema, filter.columns(), &picked)?;
+        let truth = truth(filter, schema, picked.len(), columns)?;
+        return Ok(Rows::of(truth.set_indices().map(|at| picked[at]).collect(), total));
     }
     let decoded = |filter: &BoundFilter| {
         truth(filter, schema, total as usize, reader.decode(schema, filter.columns(), Form::Stored)?)
@@ -66,28 +77,6 @@ fn bitmap(bits: &BooleanBuffer) -> RoaringBitmap {
     RoaringBitmap::from_lsb0_bytes(0, &bytes)
 }
 
-/// The rows for which `filter` is true, given its columns.
-pub(in crate::table) fn truth(
-    filter: &BoundFilter,
-    schema: &Schema,
-    rows: usize,
-    columns: Vec<ArrayRef>,
-) -> Result<BooleanBuffer> {
-    let fields: Vec<Field> = filter
-        .columns()
-        .iter()
-        .zip(&columns)
-        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-    let truth = filter.evaluate(&batch)?;
-    Ok(match truth.nulls() {
-        Some(nulls) => truth.values() & nulls.inner(),
-        None => truth.values().clone(),
-    })
-}
-
 /// Rows of one row group.
 pub struct Matches {
     /// The row group.
@@ -114,29 +103,44 @@ pub fn matching_rows(
     cancel: &Cancel,
 ) -> Result<FoundRows> {
     let schema = table.schema_of(read_point.version)?.0.clone();
+    let read_as = ReadAs::new(schema.clone(), Constants::new());
+    let asked = Asked { reader, pool, table, version: read_point.version, read_as: &read_as };
+    let mask = asked.mask(filter)?;
     let filter = filter.bind(&schema)?;
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
         truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
     };
-    search(reader, pool, table, read_point, cancel, find, keep)
+    search(&Searched { reader, pool, table, read_point, mask }, cancel, find, keep)
+}
+
+/// Where rows are looked for.
+pub(in crate::table) struct Searched<'a> {
+    pub reader: &'a BlockReader,
+    pub pool: &'a Pool,
+    pub table: &'a TableState,
+    pub read_point: ReadPoint,
+    /// Only rows of row groups that are among these.
+    pub mask: Option<Mask>,
 }
 
 /// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
 pub(in crate::table) fn search(
-    reader: &BlockReader,
-    pool: &Pool,
-    table: &TableState,
-    read_point: ReadPoint,
+    searched: &Searched<'_>,
     cancel: &Cancel,
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<FoundRows> {
-    let overlay = Overlay::new(table, read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
+    let Searched { reader, pool, table, read_point, mask } = searched;
+    let overlay = Overlay::new(table, *read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
         cancel.check()?;
         let rows = table.visible(group, read_point.version);
+        let rows = match mask {
+            Some(mask) => mask.narrowed(group, rows),
+            None => rows,
+        };
         if rows == Rows::None {
             return Ok(None);
         }

@@ -12,4 +12,5 @@ pub(super) mod scan;
 pub(super) mod scan_part;
 pub(super) mod scan_plan;
 pub(super) mod split;
+pub(super) mod truth;
 pub(super) mod view;

@@ -9,8 +9,9 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::group_reader::GroupReader;
-use super::matching::{matching, truth};
+use super::matching::matching;
 use super::pieces::{PICK_SHARE, Piece};
+use super::truth::truth;
 use crate::base::{ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};

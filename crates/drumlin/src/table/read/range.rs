@@ -7,7 +7,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
 use super::group_reader::GroupReader;
-use super::matching::search;
+use super::matching::{Searched, search};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
@@ -92,7 +92,7 @@ impl KeyRange {
             Ok(Rows::of(rows, total))
         };
         let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
-        search(reader, pool, table, read_point, cancel, find, keep)
+        search(&Searched { reader, pool, table, read_point, mask: None }, cancel, find, keep)
     }
 
     /// The rows within the range, given their sort columns.

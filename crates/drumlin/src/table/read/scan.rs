@@ -19,6 +19,7 @@ use crate::base::{Cancel, Error, ErrorKind, Pool, Result, waiting};
 use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
+use crate::table::index::mask::{Asked, IndexCost};
 use crate::table::memory::overlay::{Overlay, OverlayRows};
 use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
@@ -67,6 +68,8 @@ pub struct Scan {
     options: ScanOptions,
     renew: Option<Renew>,
     renewals: usize,
+    /// What indexes said before it began, if they were asked.
+    pub(in crate::table) by_index: Option<IndexCost>,
 }
 
 /// A piece that is being read.
@@ -82,21 +85,32 @@ pub(in crate::table) struct Selected {
     pub pieces: Vec<Piece>,
     /// Rows written by key since.
     pub overlay: Option<(OverlayRows, TableCodec)>,
+    /// What indexes said, if they were asked.
+    pub by_index: Option<IndexCost>,
 }
 
 impl Selected {
-    /// All that `view` shows. Reads directories if the order needs them.
-    fn all(reader: &BlockReader, pool: &Pool, view: &View) -> Result<Self> {
+    /// All that `view` shows, without what indexes say the filter does not keep. Reads directories if the order needs them.
+    fn all(reader: &BlockReader, pool: &Pool, view: &View, read_as: &ReadAs, filter: Option<&Filter>) -> Result<Self> {
         let (table, version) = (&*view.table, view.read_point.version);
+        let asked = Asked { reader, pool, table, version, read_as };
+        let mask = filter.map_or(Ok(None), |filter| asked.mask(filter))?;
+        let shown = |group: &RowGroup| {
+            let rows = table.visible(group, version);
+            match &mask {
+                Some(mask) => mask.narrowed(group, rows),
+                None => rows,
+            }
+        };
         let groups: Vec<(Arc<RowGroup>, Rows)> = table
             .groups
             .iter()
-            .map(|group| (group.clone(), table.visible(group, version)))
+            .map(|group| (group.clone(), shown(group)))
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
         let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
         let pieces = arrange(reader, pool, table, view.read_point.version, groups, overlay.as_ref())?;
-        Ok(Self { pieces, overlay })
+        Ok(Self { pieces, overlay, by_index: mask.map(|mask| mask.cost) })
     }
 }
 
@@ -175,7 +189,8 @@ impl Scan {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let Selected { pieces, overlay } = selected.map_or_else(|| Selected::all(&reader, &pool, &view), Ok)?;
+        let all = || Selected::all(&reader, &pool, &view, &read_as, options.filter.as_ref());
+        let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in table.order_of(version)? {
                 let index = find(&version_schema, name)?;
@@ -225,6 +240,7 @@ impl Scan {
             options: options.clone(),
             renew,
             renewals: 0,
+            by_index,
         };
         if scan.shared.filter.is_none() && scan.shared.overlay.is_none() {
             keep_for_limit(&mut scan.pieces, &mut scan.skip, &mut scan.left, scan.tail);

@@ -7,10 +7,10 @@ use super::pieces::Piece;
 use crate::base::{ErrorKind, Result};
 use crate::filter::Verdict;
 use crate::segment::{PhysicalForm, engine_type};
-use crate::table::Scan;
+use crate::table::{IndexCost, Scan};
 
 /// What a scan reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanPlan {
     /// Row groups with visible rows.
     pub row_groups: u64,
@@ -24,6 +24,8 @@ pub struct ScanPlan {
     pub pruned_bytes: u64,
     /// Rows in memory, which are all looked at.
     pub memory_rows: u64,
+    /// What indexes were asked for, before row groups are looked at: those without hits are not among `row_groups`.
+    pub by_index: IndexCost,
 }
 
 impl std::ops::AddAssign for ScanPlan {
@@ -34,6 +36,7 @@ impl std::ops::AddAssign for ScanPlan {
         self.bytes += other.bytes;
         self.pruned_bytes += other.pruned_bytes;
         self.memory_rows += other.memory_rows;
+        self.by_index += other.by_index;
     }
 }
 
@@ -45,7 +48,8 @@ impl Scan {
     /// `Corrupt` or `Unavailable` if a directory cannot be read, `SnapshotExpired` if its version is gone.
     pub fn plan(mut self) -> Result<ScanPlan> {
         let plans = self.of_pieces(|reader, piece| reader.plan(piece))?;
-        Ok(plans.into_iter().fold(ScanPlan::default(), |mut all, plan| {
+        let begun = ScanPlan { by_index: self.by_index.unwrap_or_default(), ..ScanPlan::default() };
+        Ok(plans.into_iter().fold(begun, |mut all, plan| {
             all += plan;
             all
         }))

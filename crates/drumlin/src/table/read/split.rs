@@ -232,7 +232,7 @@ impl TableSplit {
         let read_point = ReadPoint { version: self.version, since: false, seq: Seq(u64::MAX >> 1) };
         let view = View { table: Arc::new(self.table.clone()), read_point, time: None, pin: None };
         let read_as = ReadAs::new(self.schema.0.clone(), self.constants.clone()).shown_as(self.shown.0.clone());
-        Scan::of_selected(reader, pool, view, Selected { pieces, overlay }, &read_as, &options)
+        Scan::of_selected(reader, pool, view, Selected { pieces, overlay, by_index: None }, &read_as, &options)
     }
 
     fn overlay(&self) -> Result<(OverlayRows, TableCodec)> {

@@ -167,6 +167,11 @@ impl StoredSchema {
         (0..self.0.fields().len()).map(|at| self.id(at))
     }
 
+    /// The id of the column called `name`.
+    pub(in crate::table) fn id_of(&self, name: &str) -> Option<&str> {
+        self.0.index_of(name).ok().map(|at| self.id(at))
+    }
+
     fn id(&self, at: usize) -> &str {
         self.1.as_ref().map_or_else(|| self.0.field(at).name().as_str(), |columns| columns[at].id.as_str())
     }

@@ -31,6 +31,8 @@ impl Adopted {
         let digest = digest(table, version)?;
         let mut table = table.copied(TableId(0), version, Seq(0))?;
         table.lineage = Arc::new(Lineage::default());
+        // Their runs are made again there.
+        table.indexes = Arc::default();
         let gaps = table.instants.gaps.values().map(|(_, until)| *until).filter(|until| until.0 < i64::MAX);
         if table.versions.iter().map(|record| record.time).chain(gaps).any(|time| time > now) {
             table.instants = Arc::new(Instants::default());

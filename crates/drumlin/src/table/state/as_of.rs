@@ -162,13 +162,14 @@ impl TableState {
         dropped
     }
 
-    /// Every address that the table's records name: those of the layers of row groups, for each record, and those of histories.
+    /// Every address that the table's records name: those of the layers of row groups, for each record, of histories, and of runs of indexes.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
         let histories = self.instants.histories.iter().flat_map(|history| &history.groups);
-        self.groups.iter().flat_map(|group| group.addresses()).chain(histories.map(|(address, _)| address))
+        let groups = self.groups.iter().flat_map(|group| group.addresses());
+        groups.chain(histories.map(|(address, _)| address)).chain(self.indexes.addresses())
     }
 
-    /// Encoded bytes of its row groups and histories, those that several records name counted once. O(n log n).
+    /// Encoded bytes of its row groups, histories and indexes, those that several records name counted once. O(n log n).
     pub fn bytes(&self) -> u64 {
         let mut addresses: Vec<&Address> = self.addresses().collect();
         addresses.sort_unstable();

@@ -53,6 +53,7 @@ impl TableState {
             }
         }
         self.check_parts()?;
+        self.check_indexes()?;
         self.check_instants()
     }
 
@@ -181,7 +182,8 @@ impl TableState {
             self.groups.retain(needs);
             self.layout_seq = seq;
         }
-        gone.into_iter().chain(histories).collect()
+        let runs = self.uncover();
+        gone.into_iter().chain(histories).chain(runs).collect()
     }
 
     /// Adds a snapshot's hold on a version.
@@ -262,6 +264,7 @@ impl TableState {
                 }
             }
         }
+        next.with_runs_moved(|address| places.get(address).map(|at| moves[*at].1), |from| records[places[from]] += 1);
         Ok((next, records))
     }
 }

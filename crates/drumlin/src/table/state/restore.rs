@@ -130,6 +130,7 @@ impl TableState {
             rows => Some(Arc::new(group.shown_from(&rows, version))),
         });
         copy.groups = seen.collect();
+        copy.uncover();
         Ok(copy)
     }
 

@@ -21,7 +21,7 @@ use crate::block::Address;
 use crate::table::group::row_group::{Rows, any_in};
 use crate::table::memory::part::{InMemory, MemtablePart, Unsettled};
 use crate::table::{
-    GroupId, Instants, Lineage, NewGroup, RowGroup, Run, StoredSchema, TableCodec, TableSpec, VersionRecord,
+    GroupId, Indexes, Instants, Lineage, NewGroup, RowGroup, Run, StoredSchema, TableCodec, TableSpec, VersionRecord,
 };
 
 /// A version that snapshots hold.
@@ -98,6 +98,9 @@ pub struct TableState {
     /// Where its rows came from, and when some were erased; stored separately.
     #[serde(skip)]
     pub lineage: Arc<Lineage>,
+    /// Its indexes, and what of it they cover; stored separately.
+    #[serde(skip)]
+    pub indexes: Arc<Indexes>,
     /// How rows of the last requested schema are encoded.
     #[serde(skip)]
     pub(in crate::table) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
@@ -124,6 +127,7 @@ impl TableState {
             unsettled: InMemory::default(),
             instants: Arc::default(),
             lineage: Arc::default(),
+            indexes: Arc::default(),
             codec: InMemory::default(),
         }
     }
@@ -203,6 +207,7 @@ impl TableState {
         // What the newest version shows may be named by older records too.
         let shows = |group: &&Arc<RowGroup>| newest.is_some_and(|v| self.visible(group, v) != Rows::None);
         let current = self.groups.iter().filter(shows).flat_map(|group| group.addresses());
+        let current = current.chain(self.indexes.addresses().filter(|_| newest.is_some()));
         let current: std::collections::BTreeSet<&Address> = current.collect();
         self.bytes() - current.into_iter().map(Address::bytes).sum::<u64>()
     }
@@ -235,8 +240,10 @@ impl TableState {
         self.parts.iter().for_each(|part| used[part.schema as usize] = true);
         let records = self.versions.iter().chain(self.pins.values().map(|pin| &pin.record)).map(|record| record.schema);
         let histories = self.instants.histories.iter().map(|history| history.schema);
+        let runs = self.indexes.list.iter().flat_map(|index| index.runs()).map(|run| run.schema);
         let groups = self.groups.iter().flat_map(|group| group.schemas());
         records
+            .chain(runs)
             .chain(groups)
             .chain(histories)
             .chain(kept.iter().copied())

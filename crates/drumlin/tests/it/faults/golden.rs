@@ -3,6 +3,9 @@
 //! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; a new one is made
 //! only for a new format version, in addition to the old ones.
 
+mod generated;
+mod indexed;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,11 +29,10 @@ use drumlin::{
     WhenMatched, WhenNotMatched,
 };
 
-use crate::faults::golden_generated;
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 24] = [
+pub const VERSIONS: [&str; 26] = [
     "v5",
     "v5-shared",
     "v6",
@@ -61,6 +63,9 @@ pub const VERSIONS: [&str; 24] = [
     // The same, with defaults that are made.
     "v10-made",
     "v10-made-shared",
+    // The same, with indexes.
+    "v10-indexed",
+    "v10-indexed-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -449,14 +454,16 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     let carried = build_holds(store)?;
     build_patches(store)?;
     build_order(store)?;
-    golden_generated::build(store)?;
+    generated::build(store)?;
+    indexed::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
     build_erased_in_log(store)?;
     build_patches_in_log(store)?;
     build_order_in_log(store)?;
-    golden_generated::build_in_log(store)?;
+    generated::build_in_log(store)?;
+    indexed::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -514,30 +521,19 @@ fn stores_of_earlier_builds_open() {
         check(&store);
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
-        if since("v6") {
-            check_times(&store);
-        }
-        if since("v7") {
-            check_holds(&uri, &store, |name| std::fs::read(uri.with_extension(name)).unwrap());
-        }
-        if since("v8") {
-            check_copies(&store);
-        }
-        if since("v8-changes") {
-            check_changes(&store);
-        }
-        if since("v9") {
-            check_erased(&store);
-        }
-        if since("v9-patches") {
-            check_patches(&store);
-        }
-        if since("v9-order") {
-            check_order(&store);
-        }
-        if since("v10-made") {
-            golden_generated::check(&uri, &store);
-        }
+        let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
+        let checks: [(&str, &dyn Fn()); 9] = [
+            ("v6", &|| check_times(&store)),
+            ("v7", &|| check_holds(&uri, &store, carried)),
+            ("v8", &|| check_copies(&store)),
+            ("v8-changes", &|| check_changes(&store)),
+            ("v9", &|| check_erased(&store)),
+            ("v9-patches", &|| check_patches(&store)),
+            ("v9-order", &|| check_order(&store)),
+            ("v10-made", &|| generated::check(&uri, &store)),
+            ("v10-indexed", &|| indexed::check(&store)),
+        ];
+        checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
 }
 
@@ -576,7 +572,8 @@ fn what_this_build_writes_it_reads_alike() {
         check_erased(&store);
         check_patches(&store);
         check_order(&store);
-        golden_generated::check(&uri, &store);
+        generated::check(&uri, &store);
+        indexed::check(&store);
     }
 }
 

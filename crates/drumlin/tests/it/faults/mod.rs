@@ -5,7 +5,6 @@ pub mod corruption;
 pub mod crash;
 pub mod damage;
 pub mod golden;
-pub mod golden_generated;
 pub mod golden_on;
 pub mod histories;
 pub mod histories_folder;

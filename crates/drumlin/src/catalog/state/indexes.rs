@@ -1,0 +1,34 @@
+//! Indexes of tables: which there are, and where their runs are stored.
+
+use super::State;
+use crate::base::{Result, Seq, TableId};
+use crate::table::{NewRun, TableState};
+
+impl State {
+    pub(super) fn drop_index(&mut self, table: TableId, index: u64, seq: Seq) -> Result<()> {
+        let (next, released) = self.get(table)?.without_index(index)?;
+        released.iter().try_for_each(|address| self.ledger.release(address, seq))?;
+        self.tables.put(next)?;
+        Ok(())
+    }
+
+    pub(super) fn put_runs(
+        &mut self,
+        table: TableId,
+        index: u64,
+        add: &[NewRun],
+        drop: &[u64],
+        seq: Seq,
+    ) -> Result<()> {
+        let (next, parts) = self.get(table)?.with_runs(index, add, drop)?;
+        parts.added.iter().try_for_each(|address| self.ledger.add(address))?;
+        parts.released.iter().try_for_each(|address| self.ledger.release(address, seq))?;
+        self.tables.put(next)?;
+        Ok(())
+    }
+
+    /// Frees the runs of a table that cover nothing it has any more.
+    pub(super) fn uncover(&mut self, table: &mut TableState, seq: Seq) -> Result<()> {
+        table.uncover().iter().try_for_each(|address| self.ledger.release(address, seq))
+    }
+}

@@ -1,0 +1,148 @@
+//! Filters taken apart and put together: the predicates that a filter consists of, and the same filter with other columns.
+
+use std::collections::BTreeSet;
+
+use super::names;
+use super::syntax::{Expr, Literal};
+use crate::filter::{Expression, Filter};
+use arrow::datatypes::Schema;
+
+impl Filter {
+    /// The predicates that are all true where it is.
+    pub fn terms(&self) -> Vec<Filter> {
+        match &self.0 {
+            Expr::And(terms) => terms.iter().cloned().map(Filter).collect(),
+            other => vec![Filter(other.clone())],
+        }
+    }
+
+    /// The predicates of which one is true where it is; one alone if it is not made of several.
+    pub fn alternatives(&self) -> Vec<Filter> {
+        match &self.0 {
+            Expr::Or(terms) => terms.iter().cloned().map(Filter).collect(),
+            other => vec![Filter(other.clone())],
+        }
+    }
+
+    /// The filter that is true where all of `terms` are; `None` if there are none.
+    pub fn all_of(terms: impl IntoIterator<Item = Filter>) -> Option<Filter> {
+        terms.into_iter().reduce(Filter::and)
+    }
+
+    /// The same with other names of columns; `None` if `to` has none for one.
+    pub fn renamed(&self, to: &dyn Fn(&str) -> Option<String>) -> Option<Filter> {
+        renamed(&self.0, to).map(Filter)
+    }
+
+    /// The same with a column in place of each of these values.
+    #[must_use]
+    pub fn with_columns_for(&self, values: &[(Expression, String)]) -> Filter {
+        let column = |expr: &Expr| {
+            let (_, name) = values.iter().find(|(value, _)| value.0 == *expr)?;
+            Some(Expr::Column(vec![name.clone()]))
+        };
+        Filter(self.0.mapped(&column))
+    }
+
+    /// The names of the columns that it refers to beside these values.
+    pub fn columns_beside(&self, values: &[Expression]) -> BTreeSet<String> {
+        let nothing = |expr: &Expr| values.iter().any(|value| value.0 == *expr).then_some(Expr::Literal(Literal::Null));
+        let mut names = BTreeSet::new();
+        self.0.mapped(&nothing).collect_columns(&mut names);
+        names
+    }
+
+    /// The same with the names that columns have in `schema` where others stand for them.
+    #[must_use]
+    pub fn as_meant(&self, schema: &Schema) -> Filter {
+        Filter(as_meant(&self.0, schema))
+    }
+}
+
+impl Expression {
+    /// The names of the columns referred to; for `a.b`, the name `a`.
+    pub fn columns(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        self.0.collect_columns(&mut names);
+        names
+    }
+
+    /// The same with other names of columns; `None` if `to` has none for one.
+    pub fn renamed(&self, to: &dyn Fn(&str) -> Option<String>) -> Option<Expression> {
+        renamed(&self.0, to).map(Expression)
+    }
+
+    /// The same with the names that columns have in `schema` where others stand for them.
+    #[must_use]
+    pub fn as_meant(&self, schema: &Schema) -> Expression {
+        Expression(as_meant(&self.0, schema))
+    }
+
+    /// Whether it is a column, or a field of one.
+    pub fn is_column(&self) -> bool {
+        matches!(self.0, Expr::Column(_))
+    }
+}
+
+fn renamed(expr: &Expr, to: &dyn Fn(&str) -> Option<String>) -> Option<Expr> {
+    let mut names = BTreeSet::new();
+    expr.collect_columns(&mut names);
+    names.iter().all(|name| to(name).is_some()).then(|| with_roots(expr, to))
+}
+
+fn as_meant(expr: &Expr, schema: &Schema) -> Expr {
+    with_roots(expr, &|name| Some(names::meant(name, schema).to_owned()))
+}
+
+/// The same with other names of columns, where `to` has one.
+fn with_roots(expr: &Expr, to: &dyn Fn(&str) -> Option<String>) -> Expr {
+    expr.mapped(&|expr| match expr {
+        Expr::Column(path) => {
+            let (root, fields) = path.split_first()?;
+            Some(Expr::Column([to(root)?].into_iter().chain(fields.iter().cloned()).collect()))
+        }
+        _ => None,
+    })
+}
+
+impl Expr {
+    /// The same with what `replace` has for the parts of it; these are not looked into.
+    fn mapped(&self, replace: &dyn Fn(&Expr) -> Option<Expr>) -> Expr {
+        if let Some(other) = replace(self) {
+            return other;
+        }
+        let one = |expr: &Expr| Box::new(expr.mapped(replace));
+        let all = |exprs: &[Expr]| exprs.iter().map(|expr| expr.mapped(replace)).collect();
+        match self {
+            Expr::Column(_) | Expr::Literal(_) => self.clone(),
+            Expr::Not(expr) => Expr::Not(one(expr)),
+            Expr::Negate(expr) => Expr::Negate(one(expr)),
+            Expr::And(terms) => Expr::And(all(terms)),
+            Expr::Or(terms) => Expr::Or(all(terms)),
+            Expr::Compare { op, left, right } => Expr::Compare { op: *op, left: one(left), right: one(right) },
+            Expr::Between { expr, negated, low, high } => {
+                Expr::Between { expr: one(expr), negated: *negated, low: one(low), high: one(high) }
+            }
+            Expr::In { expr, negated, list } => Expr::In { expr: one(expr), negated: *negated, list: list.clone() },
+            Expr::Like { expr, negated, insensitive, pattern, escape } => Expr::Like {
+                expr: one(expr),
+                negated: *negated,
+                insensitive: *insensitive,
+                pattern: pattern.clone(),
+                escape: *escape,
+            },
+            Expr::IsNull { expr, negated } => Expr::IsNull { expr: one(expr), negated: *negated },
+            Expr::IsTruth { expr, negated, truth } => {
+                Expr::IsTruth { expr: one(expr), negated: *negated, truth: *truth }
+            }
+            Expr::Chain { first, rest } => Expr::Chain {
+                first: one(first),
+                rest: rest.iter().map(|(op, term)| (*op, term.mapped(replace))).collect(),
+            },
+            Expr::Call { function, args } => Expr::Call { function: *function, args: all(args) },
+            Expr::Cast { expr, data_type, lenient } => {
+                Expr::Cast { expr: one(expr), data_type: data_type.clone(), lenient: *lenient }
+            }
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! What indexes are made of, when they are asked, what becomes of them, and what is refused. Each rule that random operations would meet
+//! seldom has a function here, which is shown to the bug that breaks it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Int64Type};
+use drumlin::base::{ManualClock, Timestamp, Version};
+use drumlin::catalog::{Existing, Retention};
+use drumlin::storage::{FileStorage, SimDisk};
+use drumlin::store::{
+    AsOf, CheckpointOptions, DatasetOptions, IndexOptions, Options, ReadOptions, SalvageTarget, VerifyOptions,
+};
+use drumlin::table::{Alter, PlanOptions, ScanOptions};
+use drumlin::{ErrorKind, Expression, Filter, IndexCost, Store, Tables};
+
+use crate::support::{Checked, ints, open, open_shared, same};
+
+fn store() -> (SimDisk, Store) {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    (disk, store)
+}
+
+fn told(e: drumlin::Error) -> String {
+    e.to_string()
+}
+
+fn index(store: &Store, path: &str, name: &str, columns: &[&str]) -> Checked {
+    let columns: Vec<Expression> = columns.iter().map(|text| Expression::parse(text).unwrap()).collect();
+    store.table(path).create_index(name, &columns, &IndexOptions::default()).map_err(told)
+}
+
+/// The ids of the rows for which a filter is true.
+fn find(store: &Store, path: &str, as_of: AsOf, filter: &str) -> Result<Vec<i64>, String> {
+    let filter = Some(Filter::parse(filter).unwrap());
+    let columns = Some(vec!["id".to_owned()]);
+    let read = ReadOptions { as_of, filter, columns, ..ReadOptions::default() };
+    let batches = store.table(path).collect(&read).map_err(told)?;
+    Ok(batches.iter().flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect())
+}
+
+/// What indexes are asked for a filter.
+fn cost(store: &Store, path: &str, filter: &str) -> IndexCost {
+    let data = store.scan(path, &DatasetOptions::default()).unwrap();
+    let filter = Some(Filter::parse(filter).unwrap());
+    data.plan(&ScanOptions { filter, ..ScanOptions::default() }).unwrap().total.by_index
+}
+
+fn numbers(count: i64) -> RecordBatch {
+    let noise = |by: i64| (0..count).map(|id| id * by % 1009).collect::<Vec<_>>();
+    ints(&[("id", (0..count).collect()), ("n", noise(31)), ("m", noise(57)), ("a", noise(73)), ("b", noise(89))])
+}
+
+fn texts(values: &[&str]) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..values.len() as i64));
+    RecordBatch::try_from_iter([("id", ids), ("s", Arc::new(StringArray::from(values.to_vec())) as ArrayRef)]).unwrap()
+}
+
+fn ids_where(count: i64, holds: impl Fn(i64) -> bool) -> Vec<i64> {
+    (0..count).filter(|id| holds(*id)).collect()
+}
+
+/// An update of few rows of the column of an index is a patch: the row group is covered no more.
+pub fn patches_uncover() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(20_000), &Default::default()).map_err(told)?;
+    index(&store, "t", "n", &["n"])?;
+    let set = [("n".to_owned(), Expression::parse("5000").unwrap())];
+    store.table("t").update(&set, Some("id = 77"), &Default::default()).map_err(told)?;
+    same(&find(&store, "t", AsOf::Newest, "n = 5000")?, &vec![77], "after the update")?;
+    // Another column has a patch of its own: what decides stays.
+    let set = [("a".to_owned(), Expression::parse("1").unwrap())];
+    store.table("t").rebuild_index("n", &Default::default()).map_err(told)?;
+    store.table("t").update(&set, Some("id = 78"), &Default::default()).map_err(told)?;
+    same(&store.table("t").indexes().map_err(told)?[0].covered, &1, "row groups that are covered")?;
+    same(&find(&store, "t", AsOf::Newest, "n = 5000")?, &vec![77], "after the other update")
+}
+
+/// Rows that were deleted before the index was made are found in older versions.
+pub fn older_versions_are_covered() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(5000), &Default::default()).map_err(told)?;
+    store.table("t").delete("n = 31", &Default::default()).map_err(told)?;
+    index(&store, "t", "n", &["n"])?;
+    same(&find(&store, "t", AsOf::Newest, "n = 31")?, &Vec::new(), "the newest version")?;
+    let then = ids_where(5000, |id| id * 31 % 1009 == 31);
+    same(&find(&store, "t", AsOf::Version(Version(0)), "n = 31")?, &then, "the first version")
+}
+
+/// Where row groups are moved to other blocks, runs follow.
+pub fn moved_row_groups_stay_covered() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(5000), &Default::default()).map_err(told)?;
+    index(&store, "t", "n", &["n"])?;
+    store.copy("t", "copy", &AsOf::Newest, Existing::Refuse).map_err(told)?;
+    for n in 0..40 {
+        store.write(&format!("small/{n}"), numbers(10), &Default::default()).map_err(told)?;
+    }
+    let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
+    let report = store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).map_err(told)?;
+    if report.groups_moved == 0 {
+        return Err("nothing was moved".into());
+    }
+    for path in ["t", "copy"] {
+        same(&store.table(path).indexes().map_err(told)?[0].covered, &1, path)?;
+        same(&cost(&store, path, "n = 31").row_groups, &1, path)?;
+    }
+    Ok(())
+}
+
+/// Columns that swap their names swap no indexes, and a new column under an old name has none.
+pub fn columns_go_by_their_ids() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(3000), &Default::default()).map_err(told)?;
+    index(&store, "t", "n", &["n"])?;
+    let swap = Alter::Rename(vec![("n".into(), "m".into()), ("m".into(), "n".into())]);
+    store.table("t").alter(&swap, &Default::default()).map_err(told)?;
+    same(&store.table("t").indexes().map_err(told)?[0].columns, &vec!["m".to_owned()], "the index")?;
+    let (of_n, of_m) = (ids_where(3000, |id| id * 57 % 1009 == 31), ids_where(3000, |id| id * 31 % 1009 == 31));
+    same(&find(&store, "t", AsOf::Newest, "n = 31")?, &of_n, "n")?;
+    same(&find(&store, "t", AsOf::Newest, "m = 31")?, &of_m, "m")?;
+    same(&find(&store, "t", AsOf::Version(Version(0)), "n = 31")?, &of_m, "n, before")
+}
+
+/// A value that cannot be computed leaves its row group to the scan.
+pub fn what_cannot_be_computed_is_scanned() -> Checked {
+    let (_disk, store) = store();
+    let large: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, i64::MAX]));
+    let rows =
+        RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![0, 1, 2])) as ArrayRef), ("n", large)]);
+    store.write("t", rows.unwrap(), &Default::default()).map_err(told)?;
+    index(&store, "t", "twice", &["n * 2"])?;
+    same(&find(&store, "t", AsOf::Newest, "n * 2 = 18446744073709551614")?, &vec![2], "a large number")?;
+    same(&find(&store, "t", AsOf::Newest, "n * 2 = 4")?, &vec![1], "a small number")
+}
+
+/// All alternatives count.
+pub fn alternatives_are_all_asked() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(3000), &Default::default()).map_err(told)?;
+    index(&store, "t", "n", &["n"])?;
+    index(&store, "t", "m", &["m"])?;
+    let wanted = ids_where(3000, |id| id * 31 % 1009 == 5 || id * 57 % 1009 == 6);
+    same(&find(&store, "t", AsOf::Newest, "n = 5 or m = 6")?, &wanted, "either")?;
+    let cost = cost(&store, "t", "n = 5 or m = 6");
+    same(&cost.names.into_iter().collect::<Vec<_>>(), &vec!["m".to_owned(), "n".to_owned()], "the indexes asked")?;
+    // One alternative without an index: a scan.
+    let wanted = ids_where(3000, |id| id * 31 % 1009 == 5 || id * 73 % 1009 == 6);
+    same(&find(&store, "t", AsOf::Newest, "n = 5 or a = 6")?, &wanted, "one of them not indexed")
+}
+
+/// Runs have an entry for each row, and a verification says so.
+pub fn runs_have_all_entries() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(3000), &Default::default()).map_err(told)?;
+    let condition = Some(Filter::parse("a < 500").unwrap());
+    let options = IndexOptions { condition, ..IndexOptions::default() };
+    store.table("t").create_index("some", &[Expression::parse("n").unwrap()], &options).map_err(told)?;
+    let verified = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() }).map_err(told)?;
+    match verified.faults.first() {
+        None => index(&store, "t", "all", &["n"]),
+        Some(fault) => Err(fault.error.clone()),
+    }
+}
+
+/// Values of rows that were deleted, vacuumed or purged are in no object.
+pub fn values_leave_indexes() -> Checked {
+    let secret = "jane.roe@secret.example";
+    for deleted_first in [false, true] {
+        let disk = SimDisk::in_memory();
+        let store = open(&disk).map_err(told)?;
+        let rows: Vec<String> = (0..1000).map(|id| if id == 5 { secret.into() } else { format!("user{id}") }).collect();
+        store.write("t", texts(&rows.iter().map(String::as_str).collect::<Vec<_>>()), &Default::default()).unwrap();
+        index(&store, "t", "s", &["s"])?;
+        if deleted_first {
+            store.set_retention("t", Some(Retention::KeepLast(1))).map_err(told)?;
+            store.table("t").delete("id = 5", &Default::default()).map_err(told)?;
+            // The row leaves its row group; the run is covered less.
+            let plan = PlanOptions { lone_dead_share_min: 0.0, ..PlanOptions::default() };
+            store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).map_err(told)?;
+        }
+        store
+            .purge("t", &Filter::parse("id = 5").unwrap())
+            .and_then(|purge| purge.execute(&Default::default()))
+            .map_err(told)?;
+        let has = |content: &[u8]| content.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
+        if let Some((name, _)) = disk.files().into_iter().find(|(_, content)| has(content)) {
+            return Err(format!("a purged value is still in {name} (deleted first: {deleted_first})"));
+        }
+        same(&find(&store, "t", AsOf::Newest, "s = 'user6'")?, &vec![6], "another row")?;
+    }
+    Ok(())
+}
+
+/// An index with a condition is asked only by filters that have it.
+pub fn conditions_are_part_of_filters() -> Checked {
+    let (_disk, store) = store();
+    store.write("t", numbers(3000), &Default::default()).map_err(told)?;
+    let condition = Some(Filter::parse("a < 500 and b > 3").unwrap());
+    let options = IndexOptions { condition, ..IndexOptions::default() };
+    store.table("t").create_index("some", &[Expression::parse("n").unwrap()], &options).map_err(told)?;
+    let of = |id: i64| (id * 31 % 1009, id * 73 % 1009, id * 89 % 1009);
+    let wanted = ids_where(3000, |id| of(id).0 == 5);
+    same(&find(&store, "t", AsOf::Newest, "n = 5")?, &wanted, "without the condition")?;
+    same(&cost(&store, "t", "n = 5 and a < 500").row_groups, &0, "with a part of it")?;
+    let wanted = ids_where(3000, |id| of(id).0 == 5 && of(id).1 < 500 && of(id).2 > 3);
+    same(&find(&store, "t", AsOf::Newest, "b > 3 and n = 5 and a < 500")?, &wanted, "with it")?;
+    same(&cost(&store, "t", "b > 3 and n = 5 and a < 500").row_groups, &1, "the index asked")
+}
+
+/// What is computed from a column of another type may be something else.
+pub fn other_types_are_scanned() -> Checked {
+    let (_disk, store) = store();
+    let n: ArrayRef = Arc::new(Int32Array::from(vec![5, 6, 7]));
+    let rows = RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(vec![0, 1, 2])) as ArrayRef), ("n", n)]);
+    store.write("t", rows.unwrap(), &Default::default()).map_err(told)?;
+    index(&store, "t", "text", &["cast(n as text)"])?;
+    index(&store, "t", "n", &["n"])?;
+    let widen = Alter::Widen(vec![("n".into(), DataType::Float64)]);
+    store.table("t").alter(&widen, &Default::default()).map_err(told)?;
+    let all = store.table("t").collect(&Default::default()).map_err(told)?;
+    let filter = Filter::parse("cast(n as text) = '5.0'").unwrap();
+    let batch = &all[0];
+    let wanted = filter.bind(&batch.schema()).and_then(|bound| bound.evaluate(batch)).map_err(told)?.true_count();
+    same(&wanted, &1, "rows with that text")?;
+    same(&find(&store, "t", AsOf::Newest, "cast(n as text) = '5.0'")?, &vec![0], "as a text")?;
+    same(&find(&store, "t", AsOf::Newest, "n = 6")?, &vec![1], "as a number")?;
+    same(&find(&store, "t", AsOf::Version(Version(0)), "cast(n as text) = '5'")?, &vec![0], "in the older version")?;
+    // Integers compare alike, whatever their width: also with what the narrow type does not hold.
+    let rows = RecordBatch::try_from_iter([
+        ("id", Arc::new(Int64Array::from(vec![0, 1])) as ArrayRef),
+        ("n", Arc::new(Int32Array::from(vec![i32::MIN, 9])) as ArrayRef),
+    ]);
+    store.write("w", rows.unwrap(), &Default::default()).map_err(told)?;
+    index(&store, "w", "n", &["n"])?;
+    store.table("w").alter(&Alter::Widen(vec![("n".into(), DataType::Int64)]), &Default::default()).map_err(told)?;
+    same(&find(&store, "w", AsOf::Newest, "n > -5000000000")?, &vec![0, 1], "beyond the narrow type")?;
+    same(&find(&store, "w", AsOf::Newest, "n = 4294967305")?, &Vec::new(), "9 and 2^32")?;
+    same(&cost(&store, "w", "n = 9").row_groups, &1, "the run of the narrow type is asked")
+}
+
+/// Values that are too long for an index are found.
+pub fn long_values_are_hits() -> Checked {
+    let (_disk, store) = store();
+    let (long, other) = ("l".repeat(300), "l".repeat(299) + "x");
+    store.write("t", texts(&["a", &long, "b", &other, "a"]), &Default::default()).map_err(told)?;
+    index(&store, "t", "s", &["s"])?;
+    same(&find(&store, "t", AsOf::Newest, &format!("s = '{long}'"))?, &vec![1], "one long text")?;
+    same(&find(&store, "t", AsOf::Newest, "s like 'l%'")?, &vec![1, 3], "texts by how they begin")?;
+    same(&find(&store, "t", AsOf::Newest, "s = 'a'")?, &vec![0, 4], "a short text")
+}
+
+#[test]
+fn rules_hold() {
+    for rule in [
+        patches_uncover,
+        older_versions_are_covered,
+        moved_row_groups_stay_covered,
+        columns_go_by_their_ids,
+        what_cannot_be_computed_is_scanned,
+        alternatives_are_all_asked,
+        runs_have_all_entries,
+        values_leave_indexes,
+        conditions_are_part_of_filters,
+        other_types_are_scanned,
+        long_values_are_hits,
+    ] {
+        rule().unwrap();
+    }
+}
+
+#[test]
+fn an_index_is_asked_where_it_takes_fewer_bytes() {
+    let (_disk, store) = store();
+    for at in 0..3 {
+        let rows = ints(&[
+            ("id", (at * 120_000..(at + 1) * 120_000).collect()),
+            ("n", (0..120_000).map(|id| (id * 7919 + at) % 400_009).collect()),
+        ]);
+        store
+            .append("t", rows.clone(), &Default::default())
+            .or_else(|_| store.write("t", rows, &Default::default()))
+            .unwrap();
+    }
+    index(&store, "t", "n", &["n"]).unwrap();
+    let info = store.table("t").indexes().unwrap().remove(0);
+    assert_eq!((info.entries, info.covered, info.row_groups, info.runs), (360_000, 3, 3, 1));
+    // One value: a page, maybe two.
+    let one = cost(&store, "t", "n = 12345");
+    assert!(one.pages <= 2 && one.hits <= 3 && one.row_groups == 3, "{one:?}");
+    // Statistics say as much as the index, or nearly all rows match: a scan takes less.
+    assert_eq!(cost(&store, "t", "n >= 5").row_groups, 0);
+    let both = cost(&store, "t", "n = 12345 and id < 120000");
+    assert!(both.pages <= 2, "{both:?}");
+    // Only row groups with hits are read.
+    let data = store.scan("t", &DatasetOptions::default()).unwrap();
+    let filter = Some(Filter::parse("n = 7919").unwrap());
+    let plan = data.plan(&ScanOptions { filter, ..ScanOptions::default() }).unwrap().total;
+    assert!(plan.row_groups < 3 && plan.by_index.row_groups == 3, "{plan:?}");
+    let bytes = store.table("t").stat().unwrap().bytes;
+    assert!(info.bytes < bytes, "{} of {bytes}", info.bytes);
+}
+
+#[test]
+fn runs_come_with_checkpoints_and_become_few() {
+    let (_disk, store) = store();
+    store.write("t", ints(&[("id", vec![]), ("n", vec![])]), &Default::default()).unwrap();
+    index(&store, "t", "n", &["n"]).unwrap();
+    let mut most = 0;
+    for at in 0..40 {
+        let rows = ints(&[
+            ("id", (at * 500..(at + 1) * 500).collect()),
+            ("n", (0..500).map(|id| (id * 7919 + at) % 40_009).collect()),
+        ]);
+        store.append("t", rows, &Default::default()).unwrap();
+        store.checkpoint(&CheckpointOptions { index_rows_min: 1, ..Default::default() }).unwrap();
+        let info = store.table("t").indexes().unwrap().remove(0);
+        assert_eq!(info.covered, info.row_groups);
+        most = most.max(info.runs);
+    }
+    assert!(most <= 9, "{most} runs");
+    // What came since is scanned.
+    store.append("t", numbers(10).project(&[0, 1]).unwrap(), &Default::default()).unwrap();
+    let info = store.table("t").indexes().unwrap().remove(0);
+    assert_eq!(info.covered + 1, info.row_groups);
+}
+
+#[test]
+fn indexes_outlive_crashes_copies_and_backups() {
+    let disk = SimDisk::new();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let store = crate::support::open_with(&disk, &clock, 2).unwrap();
+    store.write("t", numbers(3000), &Default::default()).unwrap();
+    index(&store, "t", "n", &["n"]).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    let there = store.table("t").indexes().unwrap();
+    drop(store);
+    let store = crate::support::open_with(&disk.crash(1), &clock, 2).unwrap();
+    assert_eq!(store.table("t").indexes().unwrap(), there);
+    // A copy shares the runs.
+    store.copy("t", "copy", &AsOf::Newest, Existing::Refuse).unwrap();
+    assert_eq!(store.table("copy").indexes().unwrap(), there);
+    // A dropped index is dropped in the one alone.
+    store.table("t").drop_index("n").unwrap();
+    assert!(store.table("t").indexes().unwrap().is_empty());
+    assert_eq!(cost(&store, "copy", "n = 31").row_groups, 1);
+    store.table("t").drop(drumlin::store::Missing::Refuse).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    let wanted = ids_where(3000, |id| id * 31 % 1009 == 31);
+    assert_eq!(find(&store, "copy", AsOf::Newest, "n = 31").unwrap(), wanted);
+    // A table in another store has the same indexes, which are filled there.
+    let other = open(&SimDisk::in_memory()).unwrap();
+    store.copy_to(&other, "copy", &Default::default()).unwrap();
+    let copied = other.table("copy").indexes().unwrap().remove(0);
+    assert_eq!((copied.name.as_str(), copied.covered), ("n", 0));
+    other.checkpoint(&CheckpointOptions { index_rows_min: 1, ..Default::default() }).unwrap();
+    assert_eq!(cost(&other, "copy", "n = 31").row_groups, 1);
+    assert_eq!(find(&other, "copy", AsOf::Newest, "n = 31").unwrap(), wanted);
+    for store in [&store, &other] {
+        let verified = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
+        assert!(verified.faults.is_empty() && verified.orphans.is_empty(), "{verified:?}");
+    }
+}
+
+#[test]
+fn damage_is_named_and_mended() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    store.write("t", numbers(3000), &Default::default()).unwrap();
+    let before: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
+    index(&store, "t", "n", &["n"]).unwrap();
+    let is_new = |name: &&String| name.contains("blocks") && !before.contains(name);
+    let names: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
+    let block = names.iter().find(is_new).unwrap().clone();
+    drop(store);
+    let mut bytes = disk.files().into_iter().find(|(name, _)| *name == block).unwrap().1;
+    bytes.iter_mut().skip(64).step_by(7).for_each(|byte| *byte ^= 1);
+    disk.damage(&block, bytes);
+    let store = open(&disk).unwrap();
+    let e = find(&store, "t", AsOf::Newest, "n = 31").unwrap_err();
+    assert!(e.contains("index 'n'") && e.contains("rebuild_index"), "{e}");
+    let verified = store.verify(&VerifyOptions::default()).unwrap();
+    assert!(verified.faults.iter().all(|fault| fault.table.contains("index 'n'")), "{verified:?}");
+    assert!(!verified.faults.is_empty());
+    // What does not ask the index is not harmed.
+    assert_eq!(find(&store, "t", AsOf::Newest, "m = 57").unwrap(), ids_where(3000, |id| id * 57 % 1009 == 57));
+    store.table("t").rebuild_index("n", &Default::default()).unwrap();
+    assert_eq!(find(&store, "t", AsOf::Newest, "n = 31").unwrap(), ids_where(3000, |id| id * 31 % 1009 == 31));
+}
+
+#[test]
+fn salvaged_tables_keep_their_indexes_unfilled() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    store.write("t", numbers(300), &Default::default()).unwrap();
+    index(&store, "t", "n", &["n"]).unwrap();
+    store.checkpoint(&Default::default()).unwrap();
+    drop(store);
+    let storage = Arc::new(FileStorage::new(Arc::new(disk.clone())));
+    let target = SimDisk::in_memory();
+    let to = SalvageTarget::Folder(Arc::new(target.clone()));
+    let env = crate::support::env(&Arc::new(ManualClock::new(Timestamp(1_000_000))), 3, 2);
+    let report = to.salvage(storage, env, Options::default(), &Default::default()).unwrap();
+    assert!(report.losses.is_empty(), "{report:?}");
+    let store = open(&target).unwrap();
+    let info = store.table("t").indexes().unwrap().remove(0);
+    assert_eq!((info.name.as_str(), info.runs), ("n", 0));
+    store.table("t").rebuild_index("n", &Default::default()).unwrap();
+    assert_eq!(find(&store, "t", AsOf::Newest, "n = 31").unwrap(), ids_where(300, |id| id * 31 % 1009 == 31));
+}
+
+#[test]
+fn what_is_no_index_is_refused() {
+    let (_disk, store) = store();
+    let make = |name: &str, columns: &[&str]| index(&store, "t", name, columns).unwrap_err();
+    assert!(make("n", &["n"]).contains("no table"), "{}", make("n", &["n"]));
+    let zoned = arrow::array::TimestampSecondArray::from(vec![1]).with_timezone("Europe/Berlin");
+    let list = arrow::array::ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1)])]);
+    let rows = RecordBatch::try_from_iter([
+        ("n", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
+        ("t", Arc::new(zoned) as ArrayRef),
+        ("l", Arc::new(list) as ArrayRef),
+    ]);
+    store.write("t", rows.unwrap(), &Default::default()).unwrap();
+    let seq = store.seq().unwrap();
+    for (name, columns, told) in [
+        ("", vec!["n"], "1 to 255 bytes"),
+        ("a\nb", vec!["n"], "control character"),
+        ("i", vec![], "expected 1 to 16"),
+        ("i", vec!["n", "n"], "named twice"),
+        ("i", vec!["k"], "has no column k"),
+        ("i", vec!["l"], "values filters compare"),
+        ("i", vec!["hour(t)"], "rules of time zones change"),
+    ] {
+        let e = make(name, &columns);
+        assert!(e.contains(told), "{e}");
+    }
+    assert_eq!(store.seq().unwrap(), seq, "a refused call changes nothing");
+    index(&store, "t", "i", &["n"]).unwrap();
+    assert!(make("i", &["t"]).contains("already exists"));
+    let e = store.table("t").drop_index("j").unwrap_err();
+    assert!(e.kind() == ErrorKind::NotFound && e.to_string().contains("it has 'i'"), "{e}");
+    assert_eq!(store.table("t").rebuild_index("j", &Default::default()).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_transaction_makes_an_index_that_a_checkpoint_fills() {
+    let (_disk, store) = store();
+    let transaction = store.transaction().unwrap();
+    transaction.write("t", numbers(300), &Default::default()).unwrap();
+    let columns = [Expression::parse("n").unwrap()];
+    transaction.table("t").create_index("n", &columns, &IndexOptions::default()).unwrap();
+    assert_eq!(transaction.table("t").indexes().unwrap().len(), 1);
+    transaction.commit().unwrap();
+    assert_eq!(store.table("t").indexes().unwrap()[0].runs, 0);
+    store.checkpoint(&CheckpointOptions { index_rows_min: 1, ..Default::default() }).unwrap();
+    assert_eq!(cost(&store, "t", "n = 31").row_groups, 1);
+}
+
+#[test]
+fn processes_share_indexes() {
+    let disk = SimDisk::in_memory();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let (one, two) = (open_shared(&disk, &clock, 2).unwrap(), open_shared(&disk, &clock, 2).unwrap());
+    one.write("t", numbers(3000), &Default::default()).unwrap();
+    index(&two, "t", "n", &["n"]).unwrap();
+    let wanted = ids_where(3000, |id| id * 31 % 1009 == 31);
+    one.refresh().unwrap();
+    assert_eq!(cost(&one, "t", "n = 31").row_groups, 1);
+    assert_eq!(find(&one, "t", AsOf::Newest, "n = 31").unwrap(), wanted);
+    // Both make the same runs: one of them does it for nothing.
+    one.table("t").rebuild_index("n", &Default::default()).unwrap();
+    two.table("t").rebuild_index("n", &Default::default()).unwrap();
+    one.checkpoint(&Default::default()).unwrap();
+    two.refresh().unwrap();
+    assert_eq!(find(&two, "t", AsOf::Newest, "n = 31").unwrap(), wanted);
+    assert_eq!(two.table("t").indexes().unwrap()[0].covered, 1);
+}

@@ -1,0 +1,4 @@
+//! Secondary indexes: what they find is what a scan finds.
+
+pub mod basics;
+pub mod index_model;
