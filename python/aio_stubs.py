@@ -66,8 +66,8 @@ import polars as _pl
 import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
-    DropReport, Event, Expr, ImportReport, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry, PurgePlan,
-    PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits, StagedReport,
+    DropReport, Event, Expr, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry,
+    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits, StagedReport,
     StoreStat, TableStat, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport, Version,
     VersionsReport,
 )

@@ -11,6 +11,7 @@ __all__ = [
     "Fault",
     "Hold",
     "Holding",
+    "Index",
     "Loss",
     "ReclaimReport",
     "SalvageReport",
