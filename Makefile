@@ -153,6 +153,7 @@ bench: build
 	$(BIN)/python bench/purge.py
 	$(BIN)/python bench/copies.py --scale $(SCALE)
 	$(BIN)/python bench/counters.py
+	$(BIN)/python bench/indexes.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py

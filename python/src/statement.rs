@@ -5,10 +5,11 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, BinaryOperator, ColumnDef, ColumnOption,
-    ConflictTarget, CopySource, CopyTarget, CreateTable, Delete, Expr, FromTable, Ident, Insert, Merge, MergeAction,
-    MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr, MergeUpdateKind, ObjectName,
-    ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SelectItem, SequenceOptions, SqliteOnConflict,
-    Statement, TableAlias, TableConstraint, TableFactor, TableObject, TableWithJoins, Update,
+    ConflictTarget, CopySource, CopyTarget, CreateIndex, CreateTable, Delete, Expr, FromTable, Ident, IndexColumn,
+    Insert, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr,
+    MergeUpdateKind, ObjectName, ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SelectItem,
+    SequenceOptions, SqliteOnConflict, Statement, TableAlias, TableConstraint, TableFactor, TableObject,
+    TableWithJoins, Update,
 };
 use sqlparser::dialect::DuckDbDialect;
 use sqlparser::parser::Parser;
@@ -37,6 +38,14 @@ fn parse(text: &str) -> Result<Value> {
         Statement::Delete(delete) => self::delete(&delete),
         Statement::Merge(merge) => self::merge(&merge),
         Statement::CreateTable(create) => self::create(&create),
+        Statement::CreateIndex(create) => self::create_index(&create),
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, table, .. } => {
+            let table = table
+                .as_ref()
+                .ok_or_else(|| Error::invalid("an index belongs to a table; expected DROP INDEX name ON table"))?;
+            let names = names.iter().map(column).collect::<Result<Vec<_>>>()?;
+            Ok(json!({ "do": "drop_index", "table": path(table)?, "names": names, "if_exists": if_exists }))
+        }
         Statement::AlterTable(alter) => {
             let changes = alter.operations.iter().map(self::alter).collect::<Result<Vec<_>>>()?;
             Ok(json!({ "do": "alter", "table": path(&alter.name)?, "if_exists": alter.if_exists, "changes": changes }))
@@ -262,6 +271,28 @@ fn create(create: &CreateTable) -> Result<Value> {
         "do": "create", "table": path(&create.name)?, "columns": columns, "key": key, "checks": checks,
         "query": create.query.as_ref().map(ToString::to_string), "replace": create.or_replace,
         "if_not_exists": create.if_not_exists,
+    }))
+}
+
+/// An index; without a name, it has that of its columns.
+fn create_index(create: &CreateIndex) -> Result<Value> {
+    if create.unique {
+        return Err(unsupported("CREATE UNIQUE INDEX"));
+    }
+    if create.using.is_some() || !create.include.is_empty() || !create.with.is_empty() {
+        return Err(unsupported("USING, INCLUDE or WITH of CREATE INDEX"));
+    }
+    let value = |one: &IndexColumn| match one.column.options.asc {
+        Some(false) => {
+            Err(Error::invalid(format!("'{}': an index serves both directions; leave DESC out", one.column)))
+        }
+        _ => Ok(one.column.expr.to_string()),
+    };
+    let columns = create.columns.iter().map(value).collect::<Result<Vec<_>>>()?;
+    let name = create.name.as_ref().map_or_else(|| Ok(columns.join("_")), column)?;
+    Ok(json!({
+        "do": "create_index", "table": path(&create.table_name)?, "name": name, "columns": columns,
+        "where": create.predicate.as_ref().map(ToString::to_string), "if_not_exists": create.if_not_exists,
     }))
 }
 

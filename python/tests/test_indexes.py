@@ -83,6 +83,27 @@ def test_engines_that_push_filters_use_indexes(store):
     assert store.sql("select id from t where n = 7 order by id").to_arrow() == wanted
 
 
+def test_sql_makes_and_drops_indexes(store):
+    pytest.importorskip("duckdb")
+    store.write("a/t", rows(1000))
+    store.sql("create index by_n on a.t (n, lower(s)) where id >= 10")
+    store.sql("create index if not exists by_n on 'a/t' (s)")
+    store.sql("create index on a.t (s)")
+    found = [(index.name, index.columns, index.where) for index in store.table("a/t").indexes()]
+    assert found == [("by_n", ["n", "lower(s)"], "id >= 10"), ("s", ["s"], None)]
+    assert store.table("a/t").indexes()[1].entries == 1000
+    assert store.sql("select count(*) as n from a.t where s = 'b'").to_arrow()["n"][0].as_py() > 0
+    store.sql("drop index s on a.t; drop index if exists s on a.t")
+    with pytest.raises(drumlin.NotFound, match="it has 'by_n'"):
+        store.sql("drop index s on a.t")
+    with pytest.raises(drumlin.InvalidArgument, match="DROP INDEX name ON table"):
+        store.sql("drop index by_n")
+    with pytest.raises(drumlin.InvalidArgument, match="UNIQUE"):
+        store.sql("create unique index u on a.t (id)")
+    store.sql("begin; create index x on a.t (id); drop index by_n on a.t; commit")
+    assert [index.name for index in store.table("a/t").indexes()] == ["x"]
+
+
 def test_indexes_are_dropped_rebuilt_and_counted(store):
     table = store.table("t")
     table.write(rows(1000))

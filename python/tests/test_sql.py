@@ -113,7 +113,7 @@ def test_what_is_there_is_shown(store: drumlin.Store) -> None:
         ("select * from information_schema.tables", drumlin.InvalidArgument, "use show tables"),
         ("from duckdb_tables()", drumlin.InvalidArgument, "use show tables"),
         ("use prices", drumlin.InvalidArgument, "their whole path"),
-        ("create index i on prices.us.AAPL(n)", drumlin.InvalidArgument, "there are no indexes"),
+        ("create unique index i on prices.us.AAPL(n)", drumlin.InvalidArgument, "only the key is unique"),
         ("create schema x", drumlin.InvalidArgument, "makes the path"),
         ("create table t (n int references u(n))", drumlin.InvalidArgument, "no foreign keys"),
         ("select * from prices.us.AAPL at (version 1)", drumlin.InvalidArgument, "VERSION => 0"),

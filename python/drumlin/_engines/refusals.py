@@ -25,7 +25,6 @@ _CATALOG = re.compile(r"\b(information_schema\s*\.\s*\w+|pg_catalog\s*\.\s*\w+|d
 #: What the core does not parse, by a word of its message.
 _WAYS = {
     "VIEW": "there are no views; create table t as select ... keeps the rows",
-    "INDEX": "there are no indexes; rows are found by the table's key, and by its sort order",
     "SCHEMA": "there is nothing to create: create table a.b.t makes the path a/b/t",
     "TEMPORARY": "there are no temporary tables; use with t as (select ...) in the query that needs it",
     "REFERENCES": "there are no foreign keys",

@@ -171,7 +171,7 @@ def _reads_nothing(told: dict[str, Any]) -> bool:
     if told["do"] == "insert":
         query = outside_quotes(told["query"] or "").casefold()
         return query.startswith("values") and "from" not in query
-    return told["do"] in ("update", "delete")
+    return told["do"] in ("update", "delete", "create_index", "drop_index")
 
 
 def _together(place: Any, block: list[_Statement], as_of: AsOf | None) -> Iterator[Any]:
@@ -327,6 +327,21 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
     return made
 
 
+def _create_index(place: Any, told: dict[str, Any]) -> None:
+    table, name = place.table(told["table"]), told["name"]
+    if told["if_not_exists"] and any(index.name == name for index in table.indexes()):
+        return
+    table.create_index(name, told["columns"], where=told["where"])
+
+
+def _drop_index(place: Any, told: dict[str, Any]) -> None:
+    table = place.table(told["table"])
+    known = {index.name for index in table.indexes()} if told["if_exists"] else set(told["names"])
+    for name in told["names"]:
+        if name in known:
+            table.drop_index(name)
+
+
 def _default(text: str, kind: str) -> Any:
     """The default that an expression without columns says."""
     return from_sql(text) or _value(text, kind)
@@ -409,6 +424,8 @@ _DO: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "truncate": _truncate,
     "drop": _drop,
     "create": _create,
+    "create_index": _create_index,
+    "drop_index": _drop_index,
     "alter": _alter,
     "copy": _copy,
 }

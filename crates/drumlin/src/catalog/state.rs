@@ -76,6 +76,8 @@ pub struct State {
     views: Views,
     /// Tables with rows that must be settled.
     unsettled: OrdSet<TableId>,
+    /// Rows that tables with indexes have got in new row groups since this process began.
+    index_rows: u64,
     /// The commits whose rewrites are recorded in tables, and these: the oldest is forgotten first.
     moved: OrdSet<(Seq, TableId)>,
 }

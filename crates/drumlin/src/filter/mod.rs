@@ -267,6 +267,15 @@ impl BoundFilter {
         verdict::verdict(&self.root, rows, &|index| call::stats_of(&self.calls, self.width, index, stats))
     }
 
+    /// The same for rows whose columns have these statistics, with `stats` as for [`BoundFilter::verdict`]: of many literals that are looked
+    /// for, only those that a row may have.
+    #[must_use]
+    pub fn narrowed(&self, rows: u64, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> BoundFilter {
+        let root = verdict::narrowed(&self.root, rows, &|index| call::stats_of(&self.calls, self.width, index, stats));
+        let (calls, columns) = (self.calls.clone(), self.columns.clone());
+        Self { root, calls, width: self.width, columns, ranges: Vec::new(), rest: None }
+    }
+
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.
     ///
     /// The batch holds the columns needed by name, in the schema's types or physical variants of them (narrower

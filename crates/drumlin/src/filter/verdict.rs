@@ -2,7 +2,7 @@
 //!
 //! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
-use super::kind::Kind;
+use super::kind::{DomainLiteral, Kind};
 use super::plan::{ColumnRef, Predicate, ScalarExpression, Test};
 use super::text::number::float_key;
 use super::text::syntax::CompareOp;
@@ -40,6 +40,22 @@ pub fn verdict(node: &Predicate, rows: u64, stats: StatsLookup) -> Verdict {
         Outcomes { yes: false, .. } => Verdict::None,
         Outcomes { yes: true, no: false, unknown: false } => Verdict::All,
         _ => Verdict::Some,
+    }
+}
+
+/// The same predicate for rows whose columns have these statistics: of literals to look for, only those that a row may have.
+pub fn narrowed(node: &Predicate, rows: u64, stats: StatsLookup) -> Predicate {
+    let pruner = Pruner { rows, stats };
+    let one = |node: &Predicate| narrowed(node, rows, stats);
+    match node {
+        Predicate::And(terms) => Predicate::And(terms.iter().map(one).collect()),
+        Predicate::Or(terms) => Predicate::Or(terms.iter().map(one).collect()),
+        Predicate::Not(inner) => Predicate::Not(Box::new(one(inner))),
+        Predicate::Test(ScalarExpression::Column(column), test) => {
+            let test = pruner.narrowed(column, test).unwrap_or_else(|| test.clone());
+            Predicate::Test(ScalarExpression::Column(column.clone()), test)
+        }
+        other => other.clone(),
     }
 }
 
@@ -96,6 +112,25 @@ impl Pruner<'_> {
         let least = matches!(stats.min, Some(Stat::Bool(true)));
         let greatest = !matches!(stats.max, Some(Stat::Bool(false)));
         self.with_nulls(&stats, Outcomes { yes: greatest, no: !least, unknown: false })
+    }
+
+    /// A test of a column for one of many literals with those alone that are within its bounds.
+    fn narrowed(&self, column: &ColumnRef, test: &Test) -> Option<Test> {
+        let (stats, kind) = self.stats(column).zip(column.kind)?;
+        let bounds = [stats.min.as_ref()?, stats.max.as_ref()?];
+        match test {
+            Test::Keys(set) => {
+                let [min, max] = bounds.map(|stat| key(stat, kind));
+                let literal = |key: &i128| DomainLiteral::Key((*key, true));
+                Some(Test::among(within(&set.sorted, &min?, &max?).iter().map(literal).collect()))
+            }
+            Test::ByteStrings(set) => {
+                let [min, max] = bounds.map(|stat| bytes(stat).cloned());
+                let literal = |bytes: &Vec<u8>| DomainLiteral::Bytes(bytes.clone());
+                Some(Test::among(within(&set.sorted, &min?, &max?).iter().map(literal).collect()))
+            }
+            _ => None,
+        }
     }
 
     fn test(&self, column: &ColumnRef, test: &Test) -> Outcomes {
@@ -223,6 +258,12 @@ fn compare_bounds<T: Ord>(op: CompareOp, min: Option<&T>, max: Option<&T>, bound
         }
     }
     outcomes
+}
+
+/// Those of `sorted` from `min` to `max`.
+fn within<'s, T: Ord>(sorted: &'s [T], min: &T, max: &T) -> &'s [T] {
+    let from = sorted.partition_point(|value| value < min);
+    &sorted[from..from.max(sorted.partition_point(|value| value <= max))]
 }
 
 /// Membership of values within `min..=max`.

@@ -9,6 +9,7 @@ impl State {
     pub(super) fn change(&mut self, id: TableId, change: &TableChange, seq: Seq, time: Timestamp) -> Result<()> {
         let next = self.get(id)?.change(change, seq, time)?;
         change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
+        self.note_index_rows(&next, change.groups.iter().map(|group| group.rows));
         self.tables.put(next)?;
         Ok(())
     }
@@ -17,6 +18,7 @@ impl State {
         let mut next = self.get(id)?.flush(flush, history, seq)?;
         flush.groups.iter().chain(history).try_for_each(|group| self.ledger.add(&group.address))?;
         self.shed(&mut next, seq)?;
+        self.note_index_rows(&next, flush.groups.iter().map(|group| group.rows));
         self.tables.put(next)?;
         Ok(())
     }
@@ -32,7 +34,9 @@ impl State {
     ) -> Result<()> {
         let (next, below) = self.get(id)?.updated(update, patches, seq, time)?;
         let replaced = update.replaced.iter().map(|(_, group)| group);
-        replaced.chain(&update.groups).try_for_each(|group| self.ledger.add(&group.address))?;
+        let added: Vec<&NewGroup> = replaced.chain(&update.groups).collect();
+        added.iter().try_for_each(|group| self.ledger.add(&group.address))?;
+        self.note_index_rows(&next, added.iter().map(|group| group.rows));
         if !planted(Bug::ForgetBelow) {
             below.iter().for_each(|address| self.ledger.share(address));
         }

@@ -27,6 +27,19 @@ impl State {
         Ok(())
     }
 
+    /// Counts rows of new row groups of a table that has indexes.
+    pub(super) fn note_index_rows(&mut self, table: &TableState, rows: impl Iterator<Item = u32>) {
+        if !table.indexes.list.is_empty() {
+            self.index_rows += rows.map(u64::from).sum::<u64>();
+        }
+    }
+
+    /// How many rows tables with indexes have got in new row groups since this process began: until a checkpoint fills the indexes, they are
+    /// scanned.
+    pub fn index_rows(&self) -> u64 {
+        self.index_rows
+    }
+
     /// Frees the runs of a table that cover nothing it has any more.
     pub(super) fn uncover(&mut self, table: &mut TableState, seq: Seq) -> Result<()> {
         table.uncover().iter().try_for_each(|address| self.ledger.release(address, seq))

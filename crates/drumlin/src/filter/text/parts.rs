@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+
 use super::names;
+use super::number::Number;
 use super::syntax::{Expr, Literal};
-use crate::filter::{Expression, Filter};
-use arrow::datatypes::Schema;
+use crate::filter::column::integers;
+use crate::filter::{Expression, Filter, plain_values};
+use arrow::datatypes::{DataType, Schema};
 
 impl Filter {
     /// The predicates that are all true where it is.
@@ -42,6 +47,31 @@ impl Filter {
             Some(Expr::Column(vec![name.clone()]))
         };
         Filter(self.0.mapped(&column))
+    }
+
+    /// The filter that is true for rows which have one of `values` in a column; `None` for values that are no numbers, texts or bytes.
+    pub fn one_of(column: &str, values: &ArrayRef) -> Option<Filter> {
+        let plain = plain_values(values).ok()?;
+        let valid = |at: &usize| plain.is_valid(*at);
+        let list: Vec<Literal> = match plain.data_type() {
+            data_type if data_type.is_integer() || matches!(data_type, DataType::Decimal128(..)) => {
+                let scale = if let DataType::Decimal128(_, scale) = data_type { i32::from(*scale) } else { 0 };
+                let keys = integers(&*plain)?;
+                let number = |at: usize| Literal::Number(Number::scaled(keys[at], scale));
+                (0..plain.len()).filter(valid).map(number).collect()
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(&plain, &DataType::Utf8).ok()?;
+                texts.as_string::<i32>().iter().flatten().map(|text| Literal::Text(text.to_owned())).collect()
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                let bytes = cast(&plain, &DataType::Binary).ok()?;
+                bytes.as_binary::<i32>().iter().flatten().map(|bytes| Literal::Binary(bytes.to_vec())).collect()
+            }
+            _ => return None,
+        };
+        let expr = Box::new(Expr::Column(vec![column.to_owned()]));
+        Some(Filter(Expr::In { expr, negated: false, list }))
     }
 
     /// The names of the columns that it refers to beside these values.

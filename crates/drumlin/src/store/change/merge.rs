@@ -73,8 +73,9 @@ impl Store {
     ) -> Result<PreparedChange<MergeReport>> {
         let table = &table_at(state, path)?;
         let named = |e: Error| e.context(format!("'{path}'"));
-        let bound = BoundMerge::new(table, merge, source).map_err(named)?;
+        let mut bound = BoundMerge::new(table, merge, source).map_err(named)?;
         let reader = self.reader();
+        bound.ask_indexes(reader, &self.env().pool).map_err(named)?;
         let outcomes = self.env().pool.map(table.groups.iter().collect(), |group| {
             options.task.cancel.check()?;
             Ok(bound.outcome(reader, group)?.map(|outcome| (group.id, outcome)))

@@ -1,7 +1,7 @@
 //! What upkeep keeps between its runs: which catalog snapshot is the newest, what could not be improved, what runs by itself.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::background::Background;
 use super::recover;
@@ -30,6 +30,8 @@ pub(in crate::store) struct Upkeep {
     tables_kept: AtomicUsize,
     /// Whether the newest catalog snapshot was found damaged.
     catalog_damaged: AtomicBool,
+    /// The rows of tables with indexes that the last checkpoint knew of.
+    index_rows_seen: AtomicU64,
 }
 
 impl Upkeep {
@@ -41,6 +43,7 @@ impl Upkeep {
             background: Background::default(),
             tables_kept: AtomicUsize::new(tables_kept),
             catalog_damaged: AtomicBool::new(false),
+            index_rows_seen: AtomicU64::new(0),
         }
     }
 
@@ -69,6 +72,14 @@ impl Upkeep {
 
     pub fn set_tables_kept(&self, tables: usize) {
         self.tables_kept.store(tables, Ordering::Relaxed);
+    }
+
+    pub fn index_rows_seen(&self) -> u64 {
+        self.index_rows_seen.load(Ordering::Relaxed)
+    }
+
+    pub fn set_index_rows_seen(&self, rows: u64) {
+        self.index_rows_seen.store(rows, Ordering::Relaxed);
     }
 
     pub fn is_catalog_damaged(&self) -> bool {

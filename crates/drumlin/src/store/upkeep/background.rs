@@ -1,6 +1,6 @@
-//! The automatic checkpoint: once the log or the rows in memory have grown past a bound, or many tables have changed, a
-//! separate thread runs a checkpoint while reads and writes continue. If it fails, the store is as it was, a warning
-//! says so, and it is tried again when the log has grown as much once more.
+//! The automatic checkpoint: once the log, the rows in memory or those that indexes do not cover have grown past a bound,
+//! or many tables have changed, a separate thread runs a checkpoint while reads and writes continue. If it fails, the
+//! store is as it was, a warning says so, and it is tried again when the log has grown as much once more.
 
 use super::checkpoint::automatic;
 use crate::base::{Result, WarningKind, caught, waiting};
@@ -9,6 +9,9 @@ use crate::store::Store;
 /// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
 /// more KiB each.
 const CHANGED_TABLES_MAX: usize = 50_000;
+
+/// How many rows tables with indexes get in new row groups before a checkpoint is made, which fills the indexes: until then they are scanned.
+const INDEX_ROWS_MAX: u64 = 512 << 10;
 
 impl Store {
     /// Starts a checkpoint if one is due and none is running.
@@ -19,7 +22,9 @@ impl Store {
         let due = |bytes: u64, bound: u64| bound > 0 && bytes > bound;
         let changed = newest.open_tables().saturating_sub(self.upkeep().tables_kept());
         let rows = due(newest.memtable_bytes(), options.memtable_bytes);
-        if !due(bytes, bound) && !rows && (bound == 0 || changed <= CHANGED_TABLES_MAX) {
+        let index_rows = newest.state().index_rows().saturating_sub(self.upkeep().index_rows_seen());
+        let many = changed > CHANGED_TABLES_MAX || index_rows > INDEX_ROWS_MAX;
+        if !due(bytes, bound) && !rows && (bound == 0 || !many) {
             return;
         }
         if !self.upkeep().background().begin(bytes) {

@@ -92,6 +92,7 @@ impl Store {
         self.put_in_order(options, since, report)?;
         let (rows_min, without_gone) = (options.index_rows_min, options.plan.purges());
         let runs = RunOptions { rows_min, without_gone, ..self.run_options() };
+        self.upkeep().set_index_rows_seen(self.current()?.index_rows());
         self.make_runs(None, &runs, &mut maintenance.uncomputable, &options.task, report)?;
         self.write_catalog(maintenance, false)?;
         self.commits().newest().forget_inline();

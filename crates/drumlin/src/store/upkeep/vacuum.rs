@@ -221,14 +221,15 @@ fn changes(
     }
     // Others held more of them too when the windows were planned.
     let leaving = leaving(now, taken_in.iter());
-    // Before the rewrites, which release runs of indexes that cover nothing else.
+    // Runs of indexes are moved before the rewrites, which release those that cover nothing else.
     let mut moving = Vec::new();
     for (tables, mut moves) in moves {
-        let mut there: BTreeSet<Address> = BTreeSet::new();
+        let (mut there, mut of_runs): (BTreeSet<Address>, BTreeSet<Address>) = Default::default();
         let mut left = Vec::with_capacity(tables.len());
         for id in tables {
             if let Some(table) = now.table(id)? {
                 there.extend(table.addresses().copied());
+                of_runs.extend(table.indexes.addresses().copied());
                 left.push(id);
             }
         }
@@ -237,12 +238,13 @@ fn changes(
         moves.retain(|(from, _)| there.contains(from) && stays(from));
         used.extend(moves.iter().map(|(_, to)| to.block));
         outcome.groups_moved += moves.len() as u64;
-        if !moves.is_empty() {
-            moving.push(match tables.as_slice() {
-                [table] => Effect::MoveGroups { table: *table, moves },
-                _ => Effect::MoveShared { tables, moves },
-            });
-        }
+        let effect = |moves: Vec<(Address, Address)>| match tables.as_slice() {
+            [table] => Effect::MoveGroups { table: *table, moves },
+            _ => Effect::MoveShared { tables: tables.clone(), moves },
+        };
+        let (runs, groups): (Vec<_>, Vec<_>) = moves.into_iter().partition(|(from, _)| of_runs.contains(from));
+        moving.extend((!runs.is_empty()).then(|| effect(runs)));
+        effects.extend((!groups.is_empty()).then(|| effect(groups)));
     }
     let (used, unused): (Vec<WrittenBlock>, Vec<WrittenBlock>) =
         blocks.iter().cloned().partition(|written| used.contains(&written.block));

@@ -79,8 +79,8 @@ impl RowGroup {
         }
         let located = self.located(schemas);
         let layers = places.map(|place| located[place?].map(|located| located.layer)).collect::<Option<Vec<_>>>()?;
-        let newest = if planted(Bug::CoverByBase) { layers.into_iter().max() } else { layers.into_iter().min() };
-        self.addresses().nth(newest?)
+        let newest = layers.into_iter().min()?;
+        if planted(Bug::CoverByBase) { self.addresses().last() } else { self.addresses().nth(newest) }
     }
 
     /// The columns that `seen`, a schema of the table, calls by these names, by the layers that have them.

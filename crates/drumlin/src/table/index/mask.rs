@@ -432,6 +432,7 @@ impl Candidates<'_> {
         let columns: Vec<usize> = pages.iter().flat_map(|page| self.columns_of(page)).collect();
         let mut segments = reader.segments(address, &directory, &columns)?.into_iter();
         let sizes: Vec<u32> = pages_of(*entries).collect();
+        let fences = self.run.fences(reader, self.values())?;
         let mut found = Vec::new();
         for page in pages {
             let rows = sizes[page.page] as usize;
@@ -449,7 +450,9 @@ impl Candidates<'_> {
                 .into_iter()
                 .map(|(at, bytes)| decode(bytes, rows, self.schema.field(at).data_type(), Form::Stored));
             let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
-            let hits = truth(&self.bound, &self.schema, rows, arrays)?;
+            let stats = &fences.parts[part].pages[page.page].values;
+            let narrowed = self.bound.narrowed(rows as u64, &|at| stats.get(at).cloned());
+            let hits = truth(&narrowed, &self.schema, rows, arrays)?;
             let places = places.as_primitive::<UInt32Type>().values();
             found.extend(hits.set_indices().map(|at| places[at]));
         }

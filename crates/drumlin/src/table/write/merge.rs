@@ -17,13 +17,16 @@ use roaring::RoaringBitmap;
 use super::computed::{NewValues, check_set, not_null, rows_of, value_of};
 use super::merge_keys::{KeyRows, SourceKeys, key_columns};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, TypeName, Version};
+use crate::base::{Error, Pool, Result, TypeName, Version};
 use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
+use crate::table::index::mask::{Asked, Mask};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{cast_exactly, find, shown};
-use crate::table::{Assignment, Generators, KeyRange, RowGroup, Rows, StoredSchema, TableState, conform};
+use crate::table::{
+    Assignment, Constants, Generators, KeyRange, ReadAs, RowGroup, Rows, StoredSchema, TableState, conform,
+};
 
 /// The names of the two sides in expressions.
 const SOURCE: &str = "source";
@@ -105,6 +108,10 @@ pub struct BoundMerge<'a> {
     /// The rows of the frame by their keys.
     keys: SourceKeys,
     range: Option<KeyRange>,
+    keys_of_source: RecordBatch,
+    nulls_equal: bool,
+    /// The rows that may match, as indexes say.
+    mask: Option<Mask>,
     /// Of both kinds that change rows of the table, one list after the other.
     clauses: Vec<Clause>,
     matched: usize,
@@ -172,7 +179,22 @@ impl<'a> BoundMerge<'a> {
                 "the merge has no action; say what to do with rows that match, or with rows that do not",
             ));
         }
-        Ok(Self { table, version: newest, schema, source, came, on: places, keys, range, clauses, matched, inserts })
+        Ok(Self {
+            table,
+            version: newest,
+            schema,
+            source,
+            came,
+            on: places,
+            keys,
+            range,
+            keys_of_source,
+            nulls_equal: merge.nulls_equal,
+            mask: None,
+            clauses,
+            matched,
+            inserts,
+        })
     }
 
     /// The schema after it, if less is said of the columns that it gives values than before.
@@ -191,24 +213,47 @@ impl<'a> BoundMerge<'a> {
         }
     }
 
+    /// Asks indexes which rows may match rows of the frame, if they say it with fewer bytes than the columns that are compared have.
+    ///
+    /// # Errors
+    /// As reads with a filter.
+    pub fn ask_indexes(&mut self, blocks: &BlockReader, pool: &Pool) -> Result<()> {
+        // Rows with nulls match where nulls are equal.
+        if self.nulls_equal {
+            return Ok(());
+        }
+        let key = |(at, values): (&usize, &ArrayRef)| Filter::one_of(self.schema.0.field(*at).name(), values);
+        let keys = self.on.iter().zip(self.keys_of_source.columns()).filter_map(key);
+        let Some(filter) = Filter::all_of(keys) else { return Ok(()) };
+        let read_as = ReadAs::new(self.schema.0.clone(), Constants::new());
+        let (table, version) = (self.table, self.version);
+        self.mask = Asked { reader: blocks, pool, table, version, read_as: &read_as }.mask(&filter)?;
+        Ok(())
+    }
+
     /// What happens to the visible rows of a row group; `None` if nothing does, and no row of the frame matches one.
     pub fn outcome(&self, blocks: &BlockReader, group: &RowGroup) -> Result<Option<Outcome>> {
         let visible = self.table.visible(group, self.version);
-        if visible == Rows::None {
+        let candidates = match &self.mask {
+            Some(mask) => mask.narrowed(group, visible.clone()),
+            None => visible.clone(),
+        };
+        let by_source = self.clauses.len() > self.matched;
+        if visible == Rows::None || candidates == Rows::None && !by_source {
             return Ok(None);
         }
         let reader = GroupReader::open(blocks, self.table, self.version, group)?;
-        let by_source = self.clauses.len() > self.matched;
-        let may_match = match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
-            (None, _) => false,
-            (Some(range), Some(stats)) => range.may_hold(&stats),
-            (Some(_), None) => true,
-        };
+        let may_match = candidates != Rows::None
+            && match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
+                (None, _) => false,
+                (Some(range), Some(stats)) => range.may_hold(&stats),
+                (Some(_), None) => true,
+            };
         if !may_match && !by_source {
             return Ok(None);
         }
         let seen = visible.positions(group.rows);
-        let pairs = if may_match { self.pairs(&reader, &seen)? } else { Vec::new() };
+        let pairs = if may_match { self.pairs(&reader, &candidates.positions(group.rows))? } else { Vec::new() };
         let mut outcome = Outcome { matched: pairs.iter().filter_map(|(_, row)| *row).collect(), ..Outcome::default() };
         outcome.by_clause.resize_with(self.clauses.len(), Vec::new);
         if by_source {

@@ -11,8 +11,8 @@ use drumlin::storage::{FileStorage, SimDisk};
 use drumlin::store::{
     AsOf, CheckpointOptions, DatasetOptions, IndexOptions, Options, ReadOptions, SalvageTarget, VerifyOptions,
 };
-use drumlin::table::{Alter, PlanOptions, ScanOptions};
-use drumlin::{ErrorKind, Expression, Filter, IndexCost, Store, Tables};
+use drumlin::table::{Alter, PlanOptions, ROWS_MAX, ScanOptions};
+use drumlin::{ErrorKind, Expression, Filter, IndexCost, Merge, Store, Tables, WhenMatched, WhenNotMatched};
 
 use crate::support::{Checked, ints, open, open_shared, same};
 
@@ -102,6 +102,7 @@ pub fn moved_row_groups_stay_covered() -> Checked {
     if report.groups_moved == 0 {
         return Err("nothing was moved".into());
     }
+    same(&report.index_runs, &0, "runs that were made again")?;
     for path in ["t", "copy"] {
         same(&store.table(path).indexes().map_err(told)?[0].covered, &1, path)?;
         same(&cost(&store, path, "n = 31").row_groups, &1, path)?;
@@ -172,6 +173,10 @@ pub fn values_leave_indexes() -> Checked {
         let store = open(&disk).map_err(told)?;
         let rows: Vec<String> = (0..1000).map(|id| if id == 5 { secret.into() } else { format!("user{id}") }).collect();
         store.write("t", texts(&rows.iter().map(String::as_str).collect::<Vec<_>>()), &Default::default()).unwrap();
+        // Of two row groups, one of which stays.
+        let more: Vec<String> = (0..ROWS_MAX).map(|id| format!("more{}", id % 100)).collect();
+        let more = texts(&more.iter().map(String::as_str).collect::<Vec<_>>());
+        store.append("t", more, &Default::default()).map_err(told)?;
         index(&store, "t", "s", &["s"])?;
         if deleted_first {
             store.set_retention("t", Some(Retention::KeepLast(1))).map_err(told)?;
@@ -184,11 +189,16 @@ pub fn values_leave_indexes() -> Checked {
             .purge("t", &Filter::parse("id = 5").unwrap())
             .and_then(|purge| purge.execute(&Default::default()))
             .map_err(told)?;
+        // Bytes may be compressed: no run may have entries of a row group that is gone.
+        let info = store.table("t").indexes().map_err(told)?.remove(0);
+        let whole = if info.covered == info.row_groups { 999 + u64::from(ROWS_MAX) } else { 0 };
+        same(&info.entries, &whole, "entries after the purge")?;
         let has = |content: &[u8]| content.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
         if let Some((name, _)) = disk.files().into_iter().find(|(_, content)| has(content)) {
             return Err(format!("a purged value is still in {name} (deleted first: {deleted_first})"));
         }
         same(&find(&store, "t", AsOf::Newest, "s = 'user6'")?, &vec![6], "another row")?;
+        same(&find(&store, "t", AsOf::Newest, "s = 'more7' and id < 8")?, &vec![7], "another row group")?;
     }
     Ok(())
 }
@@ -324,6 +334,65 @@ fn runs_come_with_checkpoints_and_become_few() {
     store.append("t", numbers(10).project(&[0, 1]).unwrap(), &Default::default()).unwrap();
     let info = store.table("t").indexes().unwrap().remove(0);
     assert_eq!(info.covered + 1, info.row_groups);
+}
+
+#[test]
+fn many_rows_ask_for_a_checkpoint() {
+    let (_disk, store) = store();
+    store.write("t", numbers(10), &Default::default()).unwrap();
+    index(&store, "t", "n", &["n"]).unwrap();
+    for at in 0..6 {
+        store.append("t", numbers(100_000 + at), &Default::default()).unwrap();
+        drumlin::store::wait_for_checkpoint(&store);
+    }
+    let info = store.table("t").indexes().unwrap().remove(0);
+    assert_eq!((info.entries, info.covered), (600_025, info.row_groups));
+}
+
+#[test]
+fn merges_and_updates_look_for_rows_by_indexes() {
+    for indexed in [false, true] {
+        let (_disk, store) = store();
+        for at in 0..4 {
+            let rows = ints(&[
+                ("id", (at * 50_000..(at + 1) * 50_000).collect()),
+                ("n", (at * 50_000..(at + 1) * 50_000).map(|id| id * 7919 % 200_003).collect()),
+            ]);
+            match at {
+                0 => store.write("t", rows, &Default::default()).unwrap(),
+                _ => store.append("t", rows, &Default::default()).unwrap(),
+            };
+        }
+        if indexed {
+            index(&store, "t", "n", &["n"]).unwrap();
+        }
+        let wanted: Vec<i64> = vec![7919, 15838, 150_000 * 7919 % 200_003];
+        let frame = ints(&[("n", [wanted.clone(), vec![-5]].concat()), ("id", vec![-1, -2, -3, -4])]);
+        let merge = Merge {
+            on: vec!["n".into()],
+            matched: vec![(None, WhenMatched::UpdateAll)],
+            not_matched: vec![(None, WhenNotMatched::InsertAll)],
+            ..Merge::default()
+        };
+        let before = drumlin::metrics(&store).unwrap();
+        let report = store.table("t").merge(frame, &merge, &Default::default()).unwrap();
+        assert_eq!((report.updated, report.inserted), (3, 1));
+        let pages = |all: &[drumlin::Metric]| {
+            let found = all.iter().find(|metric| metric.name == "drumlin_read_index_pages_total").unwrap();
+            format!("{:?}", found.value)
+        };
+        let after = drumlin::metrics(&store).unwrap();
+        assert_eq!(pages(&before) != pages(&after), indexed);
+        for (n, id) in wanted.iter().zip([-1, -2, -3]) {
+            assert_eq!(find(&store, "t", AsOf::Newest, &format!("n = {n}")).unwrap(), vec![id]);
+        }
+        let deleted = store.table("t").delete("n = 23757", &Default::default()).unwrap();
+        assert_eq!(deleted.rows, 1);
+        // Nulls that are equal are no values to look for.
+        let equal = Merge { nulls_equal: true, ..merge };
+        let frame = ints(&[("n", vec![31676]), ("id", vec![-9])]);
+        assert_eq!(store.table("t").merge(frame, &equal, &Default::default()).unwrap().updated, 1);
+    }
 }
 
 #[test]

@@ -177,6 +177,7 @@ impl Swarm {
                 let op = self.one(rng, model, verb, path)?;
                 Op::Beside(Box::new(op))
             }
+            "index" => Op::Index(path, rng.usize(..4)),
             "checkpoint" => Op::Checkpoint,
             "purging" => Op::Purging,
             "erase" if model.all_have("k") => Op::Erase(rng.i64(0..5)),

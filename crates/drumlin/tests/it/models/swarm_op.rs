@@ -79,6 +79,8 @@ pub enum Op {
     Alter(String, Change),
     /// A new column, computed from another and a number.
     Computed(String, String, String, i64),
+    /// An index over a column, by its place, is made; if there is one, it is dropped.
+    Index(String, usize),
     Restore(String, u64),
     DeleteVersions(String, Vec<u64>),
     Keep(String, Option<u64>),
@@ -125,6 +127,7 @@ impl Op {
             | Op::Delete(path, ..)
             | Op::Alter(path, ..)
             | Op::Computed(path, ..)
+            | Op::Index(path, _)
             | Op::Restore(path, ..)
             | Op::DeleteVersions(path, ..)
             | Op::Keep(path, ..)
@@ -166,6 +169,7 @@ impl Op {
             Op::Delete(..) => "delete",
             Op::Alter(..) => "columns",
             Op::Computed(..) => "computed",
+            Op::Index(..) => "index",
             Op::Restore(..) => "restore",
             Op::DeleteVersions(..) => "delete_versions",
             Op::Keep(..) => "retention",

@@ -145,6 +145,15 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
             let fill = Fill::Computed(Expression::parse(&format!("{from} + {more}"))?);
             drop(place.table(path).alter(&Alter::Add(vec![NewColumn { field, fill }]), &Default::default())?);
         }
+        Op::Index(path, at) => {
+            let schema = place.table(path).schema(&AsOf::Newest)?;
+            let name = schema.field(at % schema.fields().len()).name();
+            let column = Expression::parse(&format!("\"{name}\""))?;
+            match place.table(path).create_index(&at.to_string(), &[column], &Default::default()) {
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => place.table(path).drop_index(&at.to_string())?,
+                done => done?,
+            }
+        }
         Op::Restore(path, version) => {
             drop(place.restore(path.as_str(), &AsOf::Version(Version(*version)))?);
         }
@@ -291,7 +300,7 @@ fn numbers(column: &ArrayRef) -> Vec<Option<i64>> {
 /// Whether a version shows what is expected; adopts its order, where that is open.
 fn shows(store: &Store, path: &str, as_of: AsOf, expected: &mut Shown, unordered: bool) -> Checked {
     let what = format!("{path} as of {as_of:?}");
-    let (columns, rows) = read(store, path, as_of).map_err(|e| format!("{what}: {e}"))?;
+    let (columns, rows) = read(store, path, as_of.clone()).map_err(|e| format!("{what}: {e}"))?;
     let expected_columns: Vec<(String, DataType)> =
         expected.columns.iter().map(|(name, kind, _)| (name.clone(), kind.data_type())).collect();
     let sorted = |rows: &[Vec<Option<i64>>]| {
@@ -304,6 +313,36 @@ fn shows(store: &Store, path: &str, as_of: AsOf, expected: &mut Shown, unordered
         return Err(format!("{what}: {columns:?} {rows:?}, expected {expected_columns:?} {:?}", expected.rows));
     }
     expected.rows = rows;
+    if store.table(path).indexes().is_ok_and(|indexes| !indexes.is_empty()) {
+        return filtered(store, path, as_of, &expected.rows);
+    }
+    Ok(())
+}
+
+/// Whether a filter finds what it is true for among all rows of a version.
+fn filtered(store: &Store, path: &str, as_of: AsOf, rows: &[Vec<Option<i64>>]) -> Checked {
+    let schema = store.table(path).schema(&as_of).map_err(|e| e.to_string())?;
+    let Some(wanted) = rows.get(rows.len() / 2) else { return Ok(()) };
+    for (at, field) in schema.fields().iter().enumerate() {
+        let name = field.name();
+        let text = match (wanted[at], field.data_type()) {
+            (None, _) => format!("\"{name}\" is null"),
+            (Some(n), DataType::Utf8) => format!("\"{name}\" in ('{n}', 'x{n}')"),
+            (Some(n), _) => format!("\"{name}\" = {n}"),
+        };
+        let filter = Some(Filter::parse(&text).map_err(|e| e.to_string())?);
+        let read = ReadOptions { as_of: as_of.clone(), filter, ..ReadOptions::default() };
+        let found = store.table(path).collect(&read).map_err(|e| format!("{path} where {text}: {e}"))?;
+        let mut own: Vec<Vec<Option<i64>>> = Vec::new();
+        for batch in &found {
+            let columns: Vec<Vec<Option<i64>>> = batch.columns().iter().map(numbers).collect();
+            own.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row]).collect::<Vec<_>>()));
+        }
+        let all: Vec<Vec<Option<i64>>> = rows.iter().filter(|row| row[at] == wanted[at]).cloned().collect();
+        if own != all {
+            return Err(format!("{path} as of {as_of:?} where {text}: {own:?}, expected {all:?}"));
+        }
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ pub enum Needs {
 }
 
 /// A verb, and when it is possible. Those of the whole store count for each table.
-pub const VERBS: [(&str, Needs); 34] = [
+pub const VERBS: [(&str, Needs); 35] = [
     ("create", Needs::Absence),
     ("write", Needs::Table),
     ("append", Needs::Table),
@@ -28,6 +28,7 @@ pub const VERBS: [(&str, Needs); 34] = [
     ("delete", Needs::Table),
     ("columns", Needs::Table),
     ("computed", Needs::Table),
+    ("index", Needs::Table),
     ("restore", Needs::Table),
     ("delete_versions", Needs::Table),
     ("retention", Needs::Nothing),
