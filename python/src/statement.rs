@@ -7,7 +7,7 @@ use sqlparser::ast::{
     AlterColumnOperation, AlterTableOperation, Assignment, AssignmentTarget, BinaryOperator, ColumnDef, ColumnOption,
     ConflictTarget, CopySource, CopyTarget, CreateIndex, CreateTable, Delete, Expr, FromTable, Ident, IndexColumn,
     Insert, Merge, MergeAction, MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, MergeUpdateExpr,
-    MergeUpdateKind, ObjectName, ObjectType, OnConflictAction, OnInsert, RenameTableNameKind, SelectItem,
+    MergeUpdateKind, ObjectName, ObjectType, OnConflictAction, OnInsert, OrderBySort, RenameTableNameKind, SelectItem,
     SequenceOptions, SqliteOnConflict, Statement, TableAlias, TableConstraint, TableFactor, TableObject,
     TableWithJoins, Update,
 };
@@ -282,8 +282,8 @@ fn create_index(create: &CreateIndex) -> Result<Value> {
     if create.using.is_some() || !create.include.is_empty() || !create.with.is_empty() {
         return Err(unsupported("USING, INCLUDE or WITH of CREATE INDEX"));
     }
-    let value = |one: &IndexColumn| match one.column.options.asc {
-        Some(false) => {
+    let value = |one: &IndexColumn| match one.column.options.sort {
+        Some(OrderBySort::Desc) => {
             Err(Error::invalid(format!("'{}': an index serves both directions; leave DESC out", one.column)))
         }
         _ => Ok(one.column.expr.to_string()),
