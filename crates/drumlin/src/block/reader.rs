@@ -167,6 +167,11 @@ impl BlockReader {
         self.fetch(addresses.into_iter().map(|address| Prefetch::Directory(*address)));
     }
 
+    /// How many bytes would be read for it, since they are not in the cache.
+    pub fn absent_bytes(&self, wanted: Prefetch) -> u64 {
+        self.missing_of(wanted).iter().map(|(_, range)| range.end - range.start).sum()
+    }
+
     /// What of it is not in the cache yet, and the ranges that hold that.
     fn missing_of(&self, wanted: Prefetch) -> Vec<(Prefetch, Range<u64>)> {
         let absent = |address: &Address, offset: u64| self.cache.peek(address.block, offset).is_none();

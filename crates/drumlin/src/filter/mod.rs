@@ -276,6 +276,12 @@ impl BoundFilter {
         Self { root, calls, width: self.width, columns, ranges: Vec::new(), rest: None }
     }
 
+    /// About which share of rows whose columns have these statistics it is true for, with `stats` as for [`BoundFilter::verdict`]: an
+    /// estimate, 1 where nothing is known.
+    pub fn share(&self, rows: u64, stats: &dyn Fn(usize) -> Option<ColumnStats>) -> f64 {
+        verdict::share(&self.root, rows, &|index| call::stats_of(&self.calls, self.width, index, stats))
+    }
+
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.
     ///
     /// The batch holds the columns needed by name, in the schema's types or physical variants of them (narrower

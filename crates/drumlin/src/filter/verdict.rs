@@ -59,6 +59,18 @@ pub fn narrowed(node: &Predicate, rows: u64, stats: StatsLookup) -> Predicate {
     }
 }
 
+/// About which share of rows passes, if values are spread evenly between their bounds; 1 where nothing is known.
+pub fn share(node: &Predicate, rows: u64, stats: StatsLookup) -> f64 {
+    match node {
+        Predicate::And(terms) => terms.iter().map(|term| share(term, rows, stats)).product(),
+        Predicate::Or(terms) => terms.iter().map(|term| share(term, rows, stats)).sum::<f64>().min(1.0),
+        Predicate::Test(ScalarExpression::Column(column), test) => {
+            Pruner { rows, stats }.share(column, test).map_or(1.0, |share| share.clamp(0.0, 1.0))
+        }
+        _ => 1.0,
+    }
+}
+
 struct Pruner<'a> {
     rows: u64,
     stats: StatsLookup<'a>,
@@ -131,6 +143,24 @@ impl Pruner<'_> {
             }
             _ => None,
         }
+    }
+
+    fn share(&self, column: &ColumnRef, test: &Test) -> Option<f64> {
+        /// Different texts of a page, if nothing is known of them.
+        const TEXTS: f64 = 16.0;
+        let (stats, kind) = self.stats(column).zip(column.kind)?;
+        let [min, max] = [stats.min.as_ref()?, stats.max.as_ref()?].map(|stat| key(stat, kind));
+        let width = || Some((max?.saturating_sub(min?) as f64) + 1.0);
+        Some(match test {
+            Test::Constant(answer) => f64::from(u8::from(*answer)),
+            Test::Key(CompareOp::Eq, _) => 1.0 / width()?,
+            Test::Key(CompareOp::Lt | CompareOp::Le, bound) => bound.saturating_sub(min?) as f64 / width()?,
+            Test::Key(CompareOp::Gt | CompareOp::Ge, bound) => max?.saturating_sub(*bound) as f64 / width()?,
+            Test::Keys(set) => within(&set.sorted, &min?, &max?).len() as f64 / width()?,
+            Test::Bytes(CompareOp::Eq, _) => 1.0 / TEXTS,
+            Test::ByteStrings(set) => set.sorted.len() as f64 / TEXTS,
+            _ => return None,
+        })
     }
 
     fn test(&self, column: &ColumnRef, test: &Test) -> Outcomes {

@@ -507,6 +507,11 @@ fn planned(state: &State, family: &Family, filter: &Filter, found: &Matching) ->
         for part in &table.parts {
             plan.rows_in_memory += bound.rows_in(part)?;
         }
+        for index in table.indexes.list.iter().filter(|index| index.definition.has_literals()) {
+            let name = &index.definition.name;
+            let why = format!("the definition of index '{name}' has values of its own; drop it if they are to go");
+            plan.not_covered.push((path.clone(), why));
+        }
         let mut of_table = PurgedTable { path, table: id.0, named: *is_named, ..PurgedTable::default() };
         let (mut addresses, mut versions) = (BTreeSet::new(), BTreeSet::new());
         for group in &table.groups {

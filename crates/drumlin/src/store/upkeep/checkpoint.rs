@@ -93,7 +93,19 @@ impl Store {
         let (rows_min, without_gone) = (options.index_rows_min, options.plan.purges());
         let runs = RunOptions { rows_min, without_gone, ..self.run_options() };
         self.upkeep().set_index_rows_seen(self.current()?.index_rows());
+        let made = report.index_runs;
         self.make_runs(None, &runs, &mut maintenance.uncomputable, &options.task, report)?;
+        if without_gone && report.index_runs > made {
+            // What they took the place of had values of rows that are gone.
+            self.while_reclaimed(|| {
+                let (state, _pin) = self.pinned_state()?;
+                let repack = plan_repack(&state, &[], &options.plan, self.options().block_bytes)?;
+                match repack.blocks.is_empty() {
+                    true => Ok(()),
+                    false => self.vacuum(&state, Vec::new(), &repack, &options.task, report).map(drop),
+                }
+            })?;
+        }
         self.write_catalog(maintenance, false)?;
         self.commits().newest().forget_inline();
         Ok(())

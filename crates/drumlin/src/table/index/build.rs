@@ -1,6 +1,6 @@
 //! Makes a run: reads the columns of an index in some row groups, sorts their entries, and encodes them in pages.
 //!
-//! Each row group is read and sorted by a thread of the pool, and the results are merged. All rows have an entry, dead ones too, so that
+//! Each row group is read by a thread of the pool; *sorting.rs* puts the entries into order. All rows have an entry, dead ones too, so that
 //! every version is served. What cannot be computed for a row group (an overflow, for example) leaves that one out.
 
 use std::collections::BTreeSet;
@@ -14,12 +14,11 @@ use super::definition::{BoundIndex, IndexDefinition};
 use super::fences::PAGE_ENTRIES;
 use super::mask::ROW_BITS;
 use super::run::COVERS_MAX;
+use super::sorting::merged_entries;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result};
 use crate::block::{Address, BlockReader, EncodedRowGroup};
 use crate::segment::{Form, encode, plain_type};
-use crate::table::order::kway::Merged;
-use crate::table::order::sort_columns::sorted;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::into_type;
 use crate::table::{GroupId, RowGroup, Rows, TableState};
@@ -44,7 +43,7 @@ pub struct BuiltRun {
 
 /// The entries of a row group, places being rows.
 pub(in crate::table) struct GroupEntries {
-    /// Those with values, ordered by these.
+    /// Those with values, by row.
     pub closed: RecordBatch,
     /// The rows with values that are too long.
     pub open: Vec<u32>,
@@ -100,9 +99,7 @@ pub fn build_run(
     }
     let schema = entry_schema(&bound);
     let names: Vec<String> = bound.schema.fields().iter().map(|field| field.name().clone()).collect();
-    let sources = closed.into_iter().map(|batch| std::iter::once(Ok(batch))).collect();
-    let mut batches: Vec<RecordBatch> = Merged::new(schema, &names, sources)?.collect::<Result<_>>()?;
-    batches.retain(|batch| batch.num_rows() > 0);
+    let mut batches = merged_entries(pool, schema, &names, closed)?;
     if planted(Bug::DropEntry)
         && let Some(last) = batches.last_mut()
     {
@@ -160,15 +157,14 @@ pub(in crate::table) fn entries_of(group: &GroupReader<'_>, bound: &BoundIndex) 
         Some(wanted) => filter_record_batch(&all, wanted)?,
         None => all,
     };
-    let names: Vec<String> = bound.schema.fields().iter().map(|field| field.name().clone()).collect();
-    let Some(long) = long else { return Ok(GroupEntries { closed: sorted(all, &names)?, open: Vec::new() }) };
+    let Some(long) = long else { return Ok(GroupEntries { closed: all, open: Vec::new() }) };
     let long = match &wanted {
         Some(wanted) => arrow::compute::filter(&long, wanted)?.as_boolean().clone(),
         None => long,
     };
     let open = filter_record_batch(&all, &long)?;
     let open = open.column(open.num_columns() - 1).as_primitive::<UInt32Type>().values().to_vec();
-    Ok(GroupEntries { closed: sorted(filter_record_batch(&all, &not(&long)?)?, &names)?, open })
+    Ok(GroupEntries { closed: filter_record_batch(&all, &not(&long)?)?, open })
 }
 
 /// The rows that have a value which is too long to be stored; `None` if there are none.

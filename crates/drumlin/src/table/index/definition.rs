@@ -118,6 +118,14 @@ impl IndexDefinition {
         Ok(columns)
     }
 
+    /// Whether it has values of its own: texts or numbers that are compared or computed with. Names of columns with digits count, too.
+    pub fn has_literals(&self) -> bool {
+        let is_literal = |c: char| c == '\'' || c.is_ascii_digit();
+        let computed =
+            self.values.iter().filter(|value| Expression::parse(value).is_ok_and(|value| !value.is_column()));
+        computed.chain(&self.condition).any(|text| text.contains(is_literal))
+    }
+
     /// What it is of, in the names of a schema, as text; `None` if that lacks a column.
     pub fn shown(&self, schema: &StoredSchema) -> Result<Option<(Vec<String>, Option<String>)>> {
         let shown = |named: NamedIndex| {

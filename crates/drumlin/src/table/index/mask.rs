@@ -1,8 +1,9 @@
 //! The rows that may pass a filter, as indexes say.
 //!
-//! Which index is asked, and whether any is, is decided by bytes: those of the pages that may have hits, and of the filter's columns in row
-//! groups that would still be read, against those of the filter's columns in all row groups that statistics do not rule out. Few bytes are
-//! read without asking, since to look at the statistics of all row groups would take longer.
+//! Which index is asked, and whether any is, is decided by what would be read and decoded: pages that may have hits, and the filter's columns
+//! of the hits, against the filter's columns in all row groups that statistics do not rule out. A byte that is not in the cache counts as much as
+//! a value that is decoded. How many hits there are is estimated from the bounds of pages. Few bytes are read without asking, since to look at
+//! the statistics of all row groups would take longer.
 //!
 //! Values compare as in a scan, since the filter itself is evaluated on them: it is bound to the types that the values have in the run. Where
 //! a column has another type in the version that is read, the run is used only if both compare alike, as statistics are.
@@ -25,12 +26,16 @@ use crate::block::{Address, BlockReader, Prefetch};
 use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::segment::{Form, decode};
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::pieces::PICK_SHARE;
 use crate::table::read::truth::truth;
 use crate::table::schema::read_as::{ReadAs, same_stats};
 use crate::table::{GroupId, RowGroup, Rows, TableState};
 
 /// Pages of fewer bytes are read without asking what a scan would cost: a column of one row group takes more.
 const FREE_BYTES: u64 = 256 << 10;
+
+/// How many values are decoded together in the time that it takes to decode one by itself.
+const PICK_COST: u64 = 8;
 
 /// The bits of a place that are a row within its row group; those above are the place of the row group in the run.
 pub(in crate::table) const ROW_BITS: u32 = 17;
@@ -103,6 +108,8 @@ struct CandidatePage {
     page: usize,
     /// Every entry is a hit.
     whole: bool,
+    /// About how many are.
+    hits: u64,
 }
 
 /// A way, with the pages to read for it.
@@ -114,9 +121,12 @@ enum Way<'a> {
 /// What a way would take.
 #[derive(Clone, Copy, Default)]
 struct Expected {
+    /// Encoded bytes of the pages.
     bytes: u64,
-    entries: u64,
-    pages: u64,
+    /// Those of them that are not in the cache, and values to decode.
+    cost: u64,
+    /// About how many entries are hits.
+    hits: u64,
 }
 
 impl<'a> Asked<'a> {
@@ -134,7 +144,7 @@ impl<'a> Asked<'a> {
         for access in accesses(indexes, seen, self.read_as.schema(), filter)? {
             let Some(way) = self.way(access)? else { continue };
             let expected = way.expected(self.reader)?;
-            if best.as_ref().is_none_or(|(best, _)| (expected.entries, expected.bytes) < (best.entries, best.bytes)) {
+            if best.as_ref().is_none_or(|(best, _)| (expected.hits, expected.bytes) < (best.hits, best.bytes)) {
                 best = Some((expected, way));
             }
         }
@@ -201,9 +211,13 @@ impl<'a> Asked<'a> {
                     true => Verdict::All,
                     false => bound.verdict(entries.into(), &|at| fences.values.get(at).cloned()),
                 };
-                if verdict != Verdict::None {
-                    pages.push(CandidatePage { part, page, whole: verdict == Verdict::All });
-                }
+                let share = || bound.share(entries.into(), &|at| fences.values.get(at).cloned());
+                let hits = match verdict {
+                    Verdict::None => continue,
+                    Verdict::All => u64::from(entries),
+                    Verdict::Some => ((f64::from(entries) * share()) as u64).max(1),
+                };
+                pages.push(CandidatePage { part, page, whole: verdict == Verdict::All, hits });
             }
         }
         Ok(Some(Candidates { run, bound, schema: Schema::clone(&schema), pages }))
@@ -229,7 +243,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Whether the pages and what is then left of the row groups take fewer bytes than a scan of these.
+    /// Whether the pages and what is then left of the row groups take less than a scan of these.
     fn pays(&self, filter: &Filter, expected: Expected, covered: &[&Arc<RowGroup>]) -> Result<bool> {
         let schema = self.read_as.schema();
         let bound = filter.bind(schema)?;
@@ -239,13 +253,20 @@ impl<'a> Asked<'a> {
             let opened = opened.with_constants(self.read_as.constants());
             let verdict = bound.verdict(u64::from(group.rows), &|at| opened.stats(schema, at));
             let read = verdict == Verdict::Some;
-            Ok(read.then(|| opened.bytes(schema, bound.columns().iter().copied())))
+            Ok(read.then(|| {
+                let wanted = opened.wanted(schema, bound.columns()).into_iter();
+                let absent: u64 = wanted.map(|wanted| self.reader.absent_bytes(wanted)).sum();
+                (absent, u64::from(group.rows))
+            }))
         })?;
-        let scanned: Vec<u64> = scanned.into_iter().flatten().collect();
-        let (bytes, groups) = (scanned.iter().sum::<u64>(), scanned.len() as u64);
-        let touched = expected.entries.min(groups);
-        let left = if groups == 0 { 0 } else { (u128::from(bytes) * u128::from(touched) / u128::from(groups)) as u64 };
-        Ok(expected.bytes.saturating_add(left) < bytes)
+        let scanned: Vec<(u64, u64)> = scanned.into_iter().flatten().collect();
+        let (absent, rows) = scanned.iter().fold((0, 0), |(all, rows), (own, more)| (all + own, rows + more));
+        let columns = bound.columns().len() as u64;
+        // Of few rows each is decoded by itself, which takes some times as long; of more, all are.
+        let values = if expected.hits > rows / PICK_SHARE { rows } else { expected.hits * PICK_COST } * columns;
+        let touched = (expected.hits as f64 / scanned.len().max(1) as f64).min(1.0);
+        let left = (absent as f64 * touched) as u64 + values;
+        Ok(expected.cost.saturating_add(left) < absent + rows * columns)
     }
 
     /// Reads the pages; `None` if the filter cannot be evaluated on a value that some row group has: a scan may not come to that one.
@@ -365,19 +386,14 @@ impl Way<'_> {
     fn expected(&self, reader: &BlockReader) -> Result<Expected> {
         let add = |all: Expected, own: Expected| Expected {
             bytes: all.bytes + own.bytes,
-            entries: all.entries + own.entries,
-            pages: all.pages + own.pages,
+            cost: all.cost + own.cost,
+            hits: all.hits + own.hits,
         };
         match self {
             Way::Any(ways) => ways.iter().try_fold(Expected::default(), |all, way| Ok(add(all, way.expected(reader)?))),
-            Way::Index(_, runs) => runs.values().try_fold(Expected::default(), |all, candidates| {
-                let own = Expected {
-                    bytes: candidates.bytes(reader)?,
-                    entries: candidates.entries(),
-                    pages: candidates.pages.len() as u64,
-                };
-                Ok(add(all, own))
-            }),
+            Way::Index(_, runs) => runs
+                .values()
+                .try_fold(Expected::default(), |all, candidates| Ok(add(all, candidates.expected(reader)?))),
         }
     }
 }
@@ -392,22 +408,46 @@ impl Candidates<'_> {
         Ok(self.pages.iter().map(|at| fences.parts[at.part].pages[at.page].bytes).sum())
     }
 
-    fn entries(&self) -> u64 {
-        let entries = |at: &CandidatePage| pages_of(self.run.parts[at.part].1).nth(at.page).unwrap_or(0);
-        self.pages.iter().map(|at| u64::from(entries(at))).sum()
+    /// The pages by the parts that they are in.
+    fn by_part(&self) -> BTreeMap<usize, Vec<CandidatePage>> {
+        let mut parts: BTreeMap<usize, Vec<CandidatePage>> = BTreeMap::new();
+        self.pages.iter().for_each(|page| parts.entry(page.part).or_default().push(*page));
+        parts
+    }
+
+    fn expected(&self, reader: &BlockReader) -> Result<Expected> {
+        let bytes = self.bytes(reader)?;
+        let mut expected = Expected { bytes, ..Expected::default() };
+        if bytes <= FREE_BYTES {
+            // Nobody asks what they cost.
+            expected.hits = self.pages.iter().map(|page| page.hits).sum();
+            return Ok(expected);
+        }
+        for (part, pages) in self.by_part() {
+            expected.cost += reader.absent_bytes(self.wanted(reader, part, &pages)?);
+            let sizes: Vec<u32> = pages_of(self.run.parts[part].1).collect();
+            for page in pages {
+                let columns = self.columns_of(&page).len() as u64;
+                expected.cost += u64::from(sizes[page.page]) * columns;
+                expected.hits += page.hits;
+            }
+        }
+        Ok(expected)
+    }
+
+    /// What is read of the pages of a part.
+    fn wanted(&self, reader: &BlockReader, part: usize, pages: &[CandidatePage]) -> Result<Prefetch> {
+        let directory = self.run.directory(reader, part, self.values())?;
+        let columns = pages.iter().flat_map(|page| self.columns_of(page)).collect();
+        Ok(Prefetch::Columns(self.run.parts[part].0, directory, columns))
     }
 
     /// The places of the hits.
     fn read(&self, reader: &BlockReader, pool: &Pool) -> Result<Vec<u32>> {
-        let mut parts: BTreeMap<usize, Vec<CandidatePage>> = BTreeMap::new();
-        self.pages.iter().for_each(|page| parts.entry(page.part).or_default().push(*page));
-        let wanted = |(part, pages): (&usize, &Vec<CandidatePage>)| {
-            let directory = self.run.directory(reader, *part, self.values())?;
-            let columns = pages.iter().flat_map(|page| self.columns_of(page)).collect();
-            Ok(Prefetch::Columns(self.run.parts[*part].0, directory, columns))
-        };
+        let parts = self.by_part();
         if reader.fetches() {
-            reader.fetch(parts.iter().map(wanted).collect::<Result<Vec<_>>>()?);
+            let wanted = parts.iter().map(|(part, pages)| self.wanted(reader, *part, pages));
+            reader.fetch(wanted.collect::<Result<Vec<_>>>()?);
         }
         let read = |(part, pages): (usize, Vec<CandidatePage>)| self.read_part(reader, part, &pages);
         match parts.len() {

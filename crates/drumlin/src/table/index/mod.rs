@@ -24,3 +24,4 @@ pub(super) mod grouping;
 pub(super) mod mask;
 pub(super) mod pages;
 pub(super) mod run;
+pub(super) mod sorting;

@@ -262,6 +262,55 @@ pub fn long_values_are_hits() -> Checked {
 }
 
 #[test]
+fn what_a_definition_says_itself_stands_in_the_receipt() {
+    let (_disk, store) = store();
+    store.write("t", texts(&["a", "b"]), &Default::default()).unwrap();
+    index(&store, "t", "plain", &["s", "lower(s)"]).unwrap();
+    let purge = store.purge("t", &Filter::parse("s = 'a'").unwrap()).unwrap();
+    assert!(purge.plan(&Default::default()).unwrap().not_covered.is_empty());
+    let condition = Some(Filter::parse("s <> 'jane'").unwrap());
+    let options = IndexOptions { condition, ..IndexOptions::default() };
+    store.table("t").create_index("some", &[Expression::parse("s").unwrap()], &options).unwrap();
+    let receipt = purge.execute(&Default::default()).unwrap();
+    assert!(receipt.is_complete());
+    let told = format!("{:?}", receipt.erased.not_covered);
+    assert!(told.contains("'some'") && !told.contains("'plain'"), "{told}");
+}
+
+#[test]
+fn a_checkpoint_of_dead_rows_leaves_no_value_in_a_run() {
+    let disk = SimDisk::in_memory();
+    let store = open(&disk).unwrap();
+    let secret = "jane.roe@secret.example";
+    for part in 0..3 {
+        let rows: Vec<String> =
+            (0..500).map(|id| if (part, id) == (1, 5) { secret.into() } else { format!("user{id}") }).collect();
+        let rows = texts(&rows.iter().map(String::as_str).collect::<Vec<_>>());
+        match part {
+            0 => store.write("t", rows, &Default::default()).unwrap(),
+            _ => store.append("t", rows, &Default::default()).unwrap(),
+        };
+    }
+    index(&store, "t", "s", &["s"]).unwrap();
+    store.write("other", numbers(100), &Default::default()).unwrap();
+    // Runs lie in one block with row groups.
+    let plan = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
+    let all = CheckpointOptions { plan, index_rows_min: 1, ..Default::default() };
+    store.checkpoint(&all).unwrap();
+    store.set_retention("t", Some(Retention::KeepLast(1))).unwrap();
+    store.table("t").delete(&format!("s = '{secret}'"), &Default::default()).unwrap();
+    store.checkpoint(&all).unwrap();
+    store.reclaim(&Default::default()).unwrap();
+    let info = store.table("t").indexes().unwrap().remove(0);
+    assert_eq!((info.entries, info.covered), (1499, info.row_groups));
+    let has = |content: &[u8]| content.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
+    let with: Vec<String> = disk.files().into_iter().filter(|(_, bytes)| has(bytes)).map(|(name, _)| name).collect();
+    assert!(with.iter().all(|name| name.starts_with("log")), "{with:?}");
+    let verified = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
+    assert!(verified.faults.is_empty(), "{verified:?}");
+}
+
+#[test]
 fn rules_hold() {
     for rule in [
         patches_uncover,
