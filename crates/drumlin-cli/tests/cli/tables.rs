@@ -93,6 +93,25 @@ s
 }
 
 #[test]
+fn indexes_are_made_listed_rebuilt_and_dropped() {
+    let desk = Desk::with_tables();
+    let made = desk.ok(&["index", "create", "s", "a/x", "by_n", "n", "lower(name)", "--where", "n > 1"]);
+    assert!(made.starts_with("by_n: 2 entries, "), "{made}");
+    desk.ok(&["index", "create", "s", "a/x", "later", "name", "--deferred"]);
+    let indexes = desk.json(&["index", "list", "s", "a/x", "--json"]);
+    assert_eq!(indexes[0]["columns"], json!(["n", "lower(name)"]));
+    assert_eq!((&indexes[0]["where"], &indexes[0]["covered_row_groups"]), (&json!("n > 1"), &json!(1)));
+    assert_eq!((&indexes[1]["entries"], &indexes[1]["covered_row_groups"]), (&json!(0), &json!(0)));
+    assert!(desk.ok(&["index", "list", "s", "a/x"]).contains("1 of 1 row group"));
+    assert!(desk.ok(&["stat", "s", "a/x"]).contains("indexes"));
+    assert_eq!(desk.ok(&["index", "rebuild", "s", "a/x", "later"]), "later rebuilt\n");
+    assert_eq!(desk.ok(&["index", "drop", "s", "a/x", "by_n"]), "by_n dropped\n");
+    desk.fails(1, &["index", "drop", "s", "a/x", "by_n"], &["no index 'by_n'", "'later'"]);
+    desk.fails(1, &["index", "create", "s", "a/x", "i", "nowhere"], &["no column nowhere"]);
+    desk.fails(2, &["index", "create", "s", "a/x", "i", "n >"], &["expression"]);
+}
+
+#[test]
 fn versions_are_made_read_and_deleted() {
     let desk = Desk::with_tables();
     desk.ok(&["import", "s", "b.csv", "--table", "a/x", "--append", "--metadata", "{\"run\": 7}"]);

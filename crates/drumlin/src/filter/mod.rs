@@ -282,6 +282,11 @@ impl BoundFilter {
         verdict::share(&self.root, rows, &|index| call::stats_of(&self.calls, self.width, index, stats))
     }
 
+    /// How many tests of a row look for its value among many, or for a pattern in it: these take several times as long as others.
+    pub fn searches(&self) -> u64 {
+        verdict::searches(&self.root)
+    }
+
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.
     ///
     /// The batch holds the columns needed by name, in the schema's types or physical variants of them (narrower

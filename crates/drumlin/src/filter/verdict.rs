@@ -71,6 +71,16 @@ pub fn share(node: &Predicate, rows: u64, stats: StatsLookup) -> f64 {
     }
 }
 
+/// How many tests of a row look for its value among many, or for a pattern in it: these take several times as long as others.
+pub fn searches(node: &Predicate) -> u64 {
+    match node {
+        Predicate::And(terms) | Predicate::Or(terms) => terms.iter().map(searches).sum(),
+        Predicate::Not(inner) | Predicate::IsTruth(inner, _) => searches(inner),
+        Predicate::Test(_, Test::Keys(_) | Test::ByteStrings(_) | Test::Like(_)) => 1,
+        _ => 0,
+    }
+}
+
 struct Pruner<'a> {
     rows: u64,
     stats: StatsLookup<'a>,

@@ -2,7 +2,7 @@
 //!
 //! Which index is asked, and whether any is, is decided by what would be read and decoded: pages that may have hits, and the filter's columns
 //! of the hits, against the filter's columns in all row groups that statistics do not rule out. A byte that is not in the cache counts as much as
-//! a value that is decoded. How many hits there are is estimated from the bounds of pages. Few bytes are read without asking, since to look at
+//! two values that are decoded, and a test that looks for a value among many as much as eight; in a page few of the many are left to look for. How many hits there are is estimated from the bounds of pages. Few bytes are read without asking, since to look at
 //! the statistics of all row groups would take longer.
 //!
 //! Values compare as in a scan, since the filter itself is evaluated on them: it is bound to the types that the values have in the run. Where
@@ -36,6 +36,12 @@ const FREE_BYTES: u64 = 256 << 10;
 
 /// How many values are decoded together in the time that it takes to decode one by itself.
 const PICK_COST: u64 = 8;
+
+/// How many values are decoded in the time that it takes to read a byte which is not in the cache.
+const ABSENT_COST: u64 = 2;
+
+/// How many values are decoded in the time that it takes to look for one among many.
+const SEARCH_COST: u64 = 8;
 
 /// The bits of a place that are a row within its row group; those above are the place of the row group in the run.
 pub(in crate::table) const ROW_BITS: u32 = 17;
@@ -92,6 +98,8 @@ pub(in crate::table) struct Asked<'a> {
     pub table: &'a TableState,
     pub version: Version,
     pub read_as: &'a ReadAs,
+    /// Only so many rows are wanted: a scan may end early.
+    pub limit: Option<u64>,
 }
 
 /// The pages of a run that may have hits.
@@ -150,7 +158,8 @@ impl<'a> Asked<'a> {
         }
         let Some((expected, way)) = best else { return Ok(None) };
         let covered = self.covered(&way)?;
-        if expected.bytes > FREE_BYTES && !self.pays(filter, expected, &covered)? {
+        let ends_early = self.limit.is_some_and(|limit| expected.hits > limit);
+        if (expected.bytes > FREE_BYTES || ends_early) && !self.pays(filter, expected, &covered)? {
             return Ok(None);
         }
         self.read(&way)
@@ -263,10 +272,12 @@ impl<'a> Asked<'a> {
         let (absent, rows) = scanned.iter().fold((0, 0), |(all, rows), (own, more)| (all + own, rows + more));
         let columns = bound.columns().len() as u64;
         // Of few rows each is decoded by itself, which takes some times as long; of more, all are.
-        let values = if expected.hits > rows / PICK_SHARE { rows } else { expected.hits * PICK_COST } * columns;
+        let row = columns + bound.searches() * SEARCH_COST;
+        let values = if expected.hits > rows / PICK_SHARE { rows } else { expected.hits * PICK_COST } * row;
         let touched = (expected.hits as f64 / scanned.len().max(1) as f64).min(1.0);
-        let left = (absent as f64 * touched) as u64 + values;
-        Ok(expected.cost.saturating_add(left) < absent + rows * columns)
+        let left = ((absent * ABSENT_COST) as f64 * touched) as u64 + values;
+        let read = self.limit.map_or(1.0, |limit| (limit as f64 / expected.hits.max(1) as f64).min(1.0));
+        Ok(expected.cost.saturating_add(left) < ((absent * ABSENT_COST + rows * row) as f64 * read) as u64)
     }
 
     /// Reads the pages; `None` if the filter cannot be evaluated on a value that some row group has: a scan may not come to that one.
@@ -416,15 +427,9 @@ impl Candidates<'_> {
     }
 
     fn expected(&self, reader: &BlockReader) -> Result<Expected> {
-        let bytes = self.bytes(reader)?;
-        let mut expected = Expected { bytes, ..Expected::default() };
-        if bytes <= FREE_BYTES {
-            // Nobody asks what they cost.
-            expected.hits = self.pages.iter().map(|page| page.hits).sum();
-            return Ok(expected);
-        }
+        let mut expected = Expected { bytes: self.bytes(reader)?, ..Expected::default() };
         for (part, pages) in self.by_part() {
-            expected.cost += reader.absent_bytes(self.wanted(reader, part, &pages)?);
+            expected.cost += reader.absent_bytes(self.wanted(reader, part, &pages)?) * ABSENT_COST;
             let sizes: Vec<u32> = pages_of(self.run.parts[part].1).collect();
             for page in pages {
                 let columns = self.columns_of(&page).len() as u64;

@@ -104,7 +104,7 @@ pub fn matching_rows(
 ) -> Result<FoundRows> {
     let schema = table.schema_of(read_point.version)?.0.clone();
     let read_as = ReadAs::new(schema.clone(), Constants::new());
-    let asked = Asked { reader, pool, table, version: read_point.version, read_as: &read_as };
+    let asked = Asked { reader, pool, table, version: read_point.version, read_as: &read_as, limit: None };
     let mask = asked.mask(filter)?;
     let filter = filter.bind(&schema)?;
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);

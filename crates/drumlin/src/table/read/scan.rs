@@ -91,10 +91,11 @@ pub(in crate::table) struct Selected {
 
 impl Selected {
     /// All that `view` shows, without what indexes say the filter does not keep. Reads directories if the order needs them.
-    fn all(reader: &BlockReader, pool: &Pool, view: &View, read_as: &ReadAs, filter: Option<&Filter>) -> Result<Self> {
+    fn all(reader: &BlockReader, pool: &Pool, view: &View, read_as: &ReadAs, options: &ScanOptions) -> Result<Self> {
         let (table, version) = (&*view.table, view.read_point.version);
-        let asked = Asked { reader, pool, table, version, read_as };
-        let mask = filter.map_or(Ok(None), |filter| asked.mask(filter))?;
+        let limit = options.limit.map(|limit| limit.saturating_add(options.offset)).or(options.tail);
+        let asked = Asked { reader, pool, table, version, read_as, limit };
+        let mask = options.filter.as_ref().map_or(Ok(None), |filter| asked.mask(filter))?;
         let shown = |group: &RowGroup| {
             let rows = table.visible(group, version);
             match &mask {
@@ -189,7 +190,7 @@ impl Scan {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let all = || Selected::all(&reader, &pool, &view, &read_as, options.filter.as_ref());
+        let all = || Selected::all(&reader, &pool, &view, &read_as, options);
         let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in table.order_of(version)? {

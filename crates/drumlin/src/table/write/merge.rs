@@ -227,7 +227,7 @@ impl<'a> BoundMerge<'a> {
         let Some(filter) = Filter::all_of(keys) else { return Ok(()) };
         let read_as = ReadAs::new(self.schema.0.clone(), Constants::new());
         let (table, version) = (self.table, self.version);
-        self.mask = Asked { reader: blocks, pool, table, version, read_as: &read_as }.mask(&filter)?;
+        self.mask = Asked { reader: blocks, pool, table, version, read_as: &read_as, limit: None }.mask(&filter)?;
         Ok(())
     }
 

@@ -357,6 +357,16 @@ fn an_index_is_asked_where_it_takes_fewer_bytes() {
     let filter = Some(Filter::parse("n = 7919").unwrap());
     let plan = data.plan(&ScanOptions { filter, ..ScanOptions::default() }).unwrap().total;
     assert!(plan.row_groups < 3 && plan.by_index.row_groups == 3, "{plan:?}");
+    // Of a range with many hits a few rows: a scan has them at once.
+    let few = ReadOptions { limit: Some(5), filter: Some(Filter::parse("n < 100000").unwrap()), ..Default::default() };
+    let pages = |store: &Store| {
+        let all = drumlin::metrics(store).unwrap();
+        let found = all.into_iter().find(|metric| metric.name == "drumlin_read_index_pages_total").unwrap();
+        format!("{:?}", found.value)
+    };
+    let before = pages(&store);
+    assert_eq!(store.table("t").collect(&few).unwrap().iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
+    assert_eq!(pages(&store), before);
     let bytes = store.table("t").stat().unwrap().bytes;
     assert!(info.bytes < bytes, "{} of {bytes}", info.bytes);
 }
