@@ -67,9 +67,9 @@ import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
     DropReport, Event, Expr, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry,
-    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits, StagedReport,
-    StoreStat, TableStat, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport, Version,
-    VersionsReport,
+    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits,
+    StagedReport, StoreStat, TableStat, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport,
+    Version, VersionsReport,
 )
 from drumlin._arguments.applied import ColumnFunction
 from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode

@@ -157,9 +157,8 @@ impl<'a> Asked<'a> {
             }
         }
         let Some((expected, way)) = best else { return Ok(None) };
-        let covered = self.covered(&way)?;
         let ends_early = self.limit.is_some_and(|limit| expected.hits > limit);
-        if (expected.bytes > FREE_BYTES || ends_early) && !self.pays(filter, expected, &covered)? {
+        if (expected.bytes > FREE_BYTES || ends_early) && !self.pays(filter, expected, &self.covered(&way)?)? {
             return Ok(None);
         }
         self.read(&way)
