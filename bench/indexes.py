@@ -1,9 +1,9 @@
 """Secondary indexes, beside DuckDB (ART), SQLite (B-tree) and Lance (BTREE): the same rows, in a folder of each.
 
-A table `id, v, a, b, s`: `v` is a permutation of the ids, in no order, so statistics rule nothing out. Each system makes
-an index over `v`, and then finds one row, 1,000 rows at once, and ranges of 1,000 values, each as an Arrow table or rows
-in Python; and 1,000 rows are merged by `v`. In this process, each system after the other, on the same disk; medians, and
-ratios: below 1 means that Drumlin took less.
+A table `id, v, a, b, s`: `v` is a permutation of the ids, in no order, so statistics rule nothing out. Each system
+makes an index over `v`, and then finds one row, 1,000 rows at once, and ranges of 1,000 values, each as an Arrow table
+or rows in Python; and 1,000 rows are merged by `v`. In this process, each system after the other, on the same disk;
+medians, and ratios: below 1 means that Drumlin took less.
 
     python bench/indexes.py [--rows 10_000_000] [--looks 300] [--folder FOLDER]
 """
