@@ -30,7 +30,13 @@ fn parse(text: &str) -> Result<Value> {
     let parsed = Parser::new(&DuckDbDialect {})
         .with_recursion_limit(DEPTH_MAX)
         .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_statement())
+        .and_then(|mut parser| {
+            let statement = parser.parse_statement()?;
+            while parser.consume_token(&Token::SemiColon) {}
+            // What follows would be passed over.
+            parser.expect_token(&Token::EOF)?;
+            Ok(statement)
+        })
         .map_err(|e| Error::invalid(format!("cannot parse the statement: {e}")))?;
     match parsed {
         Statement::Insert(insert) => self::insert(&insert),

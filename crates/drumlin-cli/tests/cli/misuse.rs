@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 39] = [
+const COMMANDS: [(&str, &[&str]); 43] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -36,6 +36,10 @@ const COMMANDS: [(&str, &[&str]); 39] = [
     ("snapshot create", &["eod"]),
     ("snapshot list", &[]),
     ("snapshot drop", &["eod"]),
+    ("index create", &["b", "i", "n"]),
+    ("index list", &["b"]),
+    ("index rebuild", &["b", "i"]),
+    ("index drop", &["b", "i"]),
     ("retention", &["a"]),
     ("checkpoint", &[]),
     ("vacuum", &[]),
