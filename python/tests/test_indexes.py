@@ -84,7 +84,7 @@ def test_engines_that_push_filters_use_indexes(store):
 
 
 def test_sql_makes_and_drops_indexes(store):
-    pytest.importorskip("duckdb")
+    duckdb = pytest.importorskip("duckdb")
     store.write("a/t", rows(1000))
     store.sql("create index by_n on a.t (n, lower(s)) where id >= 10")
     store.sql("create index if not exists by_n on 'a/t' (s)")
@@ -96,7 +96,7 @@ def test_sql_makes_and_drops_indexes(store):
     store.sql("drop index s on a.t;")
     store.sql("drop index if exists s on a.t")
     # DuckDB does not parse it, so it is alone: nothing that follows is passed over.
-    with pytest.raises(drumlin.InvalidArgument, match="Expected: EOF"):
+    with pytest.raises(duckdb.ParserException, match="syntax error"):
         store.sql("drop index by_n on a.t; delete from a.t")
     with pytest.raises(drumlin.NotFound, match="it has 'by_n'"):
         store.sql("drop index s on a.t")
