@@ -98,7 +98,7 @@ pub(in crate::table) struct Asked<'a> {
     pub table: &'a TableState,
     pub version: Version,
     pub read_as: &'a ReadAs,
-    /// Only so many rows are wanted: a scan may end early.
+    /// How many rows are wanted at most: a scan may end early.
     pub limit: Option<u64>,
 }
 

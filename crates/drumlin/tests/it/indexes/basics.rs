@@ -7,14 +7,12 @@ use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, RecordBatch, Strin
 use arrow::datatypes::{DataType, Int64Type};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Existing, Retention};
-use drumlin::storage::{FileStorage, SimDisk};
-use drumlin::store::{
-    AsOf, CheckpointOptions, DatasetOptions, IndexOptions, Options, ReadOptions, SalvageTarget, VerifyOptions,
-};
+use drumlin::storage::SimDisk;
+use drumlin::store::{AsOf, CheckpointOptions, DatasetOptions, IndexOptions, ReadOptions, VerifyOptions};
 use drumlin::table::{Alter, PlanOptions, ROWS_MAX, ScanOptions};
 use drumlin::{ErrorKind, Expression, Filter, IndexCost, Merge, Store, Tables, WhenMatched, WhenNotMatched};
 
-use crate::support::{Checked, ints, open, open_shared, same};
+use crate::support::{Checked, ints, open, same};
 
 fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
@@ -26,13 +24,13 @@ fn told(e: drumlin::Error) -> String {
     e.to_string()
 }
 
-fn index(store: &Store, path: &str, name: &str, columns: &[&str]) -> Checked {
+pub fn index(store: &Store, path: &str, name: &str, columns: &[&str]) -> Checked {
     let columns: Vec<Expression> = columns.iter().map(|text| Expression::parse(text).unwrap()).collect();
     store.table(path).create_index(name, &columns, &IndexOptions::default()).map_err(told)
 }
 
 /// The ids of the rows for which a filter is true.
-fn find(store: &Store, path: &str, as_of: AsOf, filter: &str) -> Result<Vec<i64>, String> {
+pub fn find(store: &Store, path: &str, as_of: AsOf, filter: &str) -> Result<Vec<i64>, String> {
     let filter = Some(Filter::parse(filter).unwrap());
     let columns = Some(vec!["id".to_owned()]);
     let read = ReadOptions { as_of, filter, columns, ..ReadOptions::default() };
@@ -41,13 +39,13 @@ fn find(store: &Store, path: &str, as_of: AsOf, filter: &str) -> Result<Vec<i64>
 }
 
 /// What indexes are asked for a filter.
-fn cost(store: &Store, path: &str, filter: &str) -> IndexCost {
+pub fn cost(store: &Store, path: &str, filter: &str) -> IndexCost {
     let data = store.scan(path, &DatasetOptions::default()).unwrap();
     let filter = Some(Filter::parse(filter).unwrap());
     data.plan(&ScanOptions { filter, ..ScanOptions::default() }).unwrap().total.by_index
 }
 
-fn numbers(count: i64) -> RecordBatch {
+pub fn numbers(count: i64) -> RecordBatch {
     let noise = |by: i64| (0..count).map(|id| id * by % 1009).collect::<Vec<_>>();
     ints(&[("id", (0..count).collect()), ("n", noise(31)), ("m", noise(57)), ("a", noise(73)), ("b", noise(89))])
 }
@@ -57,7 +55,7 @@ fn texts(values: &[&str]) -> RecordBatch {
     RecordBatch::try_from_iter([("id", ids), ("s", Arc::new(StringArray::from(values.to_vec())) as ArrayRef)]).unwrap()
 }
 
-fn ids_where(count: i64, holds: impl Fn(i64) -> bool) -> Vec<i64> {
+pub fn ids_where(count: i64, holds: impl Fn(i64) -> bool) -> Vec<i64> {
     (0..count).filter(|id| holds(*id)).collect()
 }
 
@@ -493,53 +491,6 @@ fn indexes_outlive_crashes_copies_and_backups() {
 }
 
 #[test]
-fn damage_is_named_and_mended() {
-    let disk = SimDisk::in_memory();
-    let store = open(&disk).unwrap();
-    store.write("t", numbers(3000), &Default::default()).unwrap();
-    let before: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
-    index(&store, "t", "n", &["n"]).unwrap();
-    let is_new = |name: &&String| name.contains("blocks") && !before.contains(name);
-    let names: Vec<String> = disk.files().into_iter().map(|(name, _)| name).collect();
-    let block = names.iter().find(is_new).unwrap().clone();
-    drop(store);
-    let mut bytes = disk.files().into_iter().find(|(name, _)| *name == block).unwrap().1;
-    bytes.iter_mut().skip(64).step_by(7).for_each(|byte| *byte ^= 1);
-    disk.damage(&block, bytes);
-    let store = open(&disk).unwrap();
-    let e = find(&store, "t", AsOf::Newest, "n = 31").unwrap_err();
-    assert!(e.contains("index 'n'") && e.contains("rebuild_index"), "{e}");
-    let verified = store.verify(&VerifyOptions::default()).unwrap();
-    assert!(verified.faults.iter().all(|fault| fault.table.contains("index 'n'")), "{verified:?}");
-    assert!(!verified.faults.is_empty());
-    // What does not ask the index is not harmed.
-    assert_eq!(find(&store, "t", AsOf::Newest, "m = 57").unwrap(), ids_where(3000, |id| id * 57 % 1009 == 57));
-    store.table("t").rebuild_index("n", &Default::default()).unwrap();
-    assert_eq!(find(&store, "t", AsOf::Newest, "n = 31").unwrap(), ids_where(3000, |id| id * 31 % 1009 == 31));
-}
-
-#[test]
-fn salvaged_tables_keep_their_indexes_unfilled() {
-    let disk = SimDisk::in_memory();
-    let store = open(&disk).unwrap();
-    store.write("t", numbers(300), &Default::default()).unwrap();
-    index(&store, "t", "n", &["n"]).unwrap();
-    store.checkpoint(&Default::default()).unwrap();
-    drop(store);
-    let storage = Arc::new(FileStorage::new(Arc::new(disk.clone())));
-    let target = SimDisk::in_memory();
-    let to = SalvageTarget::Folder(Arc::new(target.clone()));
-    let env = crate::support::env(&Arc::new(ManualClock::new(Timestamp(1_000_000))), 3, 2);
-    let report = to.salvage(storage, env, Options::default(), &Default::default()).unwrap();
-    assert!(report.losses.is_empty(), "{report:?}");
-    let store = open(&target).unwrap();
-    let info = store.table("t").indexes().unwrap().remove(0);
-    assert_eq!((info.name.as_str(), info.runs), ("n", 0));
-    store.table("t").rebuild_index("n", &Default::default()).unwrap();
-    assert_eq!(find(&store, "t", AsOf::Newest, "n = 31").unwrap(), ids_where(300, |id| id * 31 % 1009 == 31));
-}
-
-#[test]
 fn what_is_no_index_is_refused() {
     let (_disk, store) = store();
     let make = |name: &str, columns: &[&str]| index(&store, "t", name, columns).unwrap_err();
@@ -585,24 +536,4 @@ fn a_transaction_makes_an_index_that_a_checkpoint_fills() {
     assert_eq!(store.table("t").indexes().unwrap()[0].runs, 0);
     store.checkpoint(&CheckpointOptions { index_rows_min: 1, ..Default::default() }).unwrap();
     assert_eq!(cost(&store, "t", "n = 31").row_groups, 1);
-}
-
-#[test]
-fn processes_share_indexes() {
-    let disk = SimDisk::in_memory();
-    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let (one, two) = (open_shared(&disk, &clock, 2).unwrap(), open_shared(&disk, &clock, 2).unwrap());
-    one.write("t", numbers(3000), &Default::default()).unwrap();
-    index(&two, "t", "n", &["n"]).unwrap();
-    let wanted = ids_where(3000, |id| id * 31 % 1009 == 31);
-    one.refresh().unwrap();
-    assert_eq!(cost(&one, "t", "n = 31").row_groups, 1);
-    assert_eq!(find(&one, "t", AsOf::Newest, "n = 31").unwrap(), wanted);
-    // Both make the same runs: one of them does it for nothing.
-    one.table("t").rebuild_index("n", &Default::default()).unwrap();
-    two.table("t").rebuild_index("n", &Default::default()).unwrap();
-    one.checkpoint(&Default::default()).unwrap();
-    two.refresh().unwrap();
-    assert_eq!(find(&two, "t", AsOf::Newest, "n = 31").unwrap(), wanted);
-    assert_eq!(two.table("t").indexes().unwrap()[0].covered, 1);
 }

@@ -2,3 +2,4 @@
 
 pub mod basics;
 pub mod index_model;
+pub mod kept;
