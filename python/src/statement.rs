@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<Value> {
         .and_then(|mut parser| {
             let statement = parser.parse_statement()?;
             while parser.consume_token(&Token::SemiColon) {}
-            // What follows would be passed over.
+            // Without this, what follows the statement would be ignored.
             parser.expect_token(&Token::EOF)?;
             Ok(statement)
         })

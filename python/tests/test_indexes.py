@@ -95,7 +95,7 @@ def test_sql_makes_and_drops_indexes(store):
     assert store.sql("select count(*) as n from a.t where s = 'b'").to_arrow()["n"][0].as_py() > 0
     store.sql("drop index s on a.t;")
     store.sql("drop index if exists s on a.t")
-    # DuckDB does not parse it, so it is alone: nothing that follows is passed over.
+    # DuckDB does not parse it, so it must stand alone: nothing that follows is ignored.
     with pytest.raises(duckdb.ParserException, match="syntax error"):
         store.sql("drop index by_n on a.t; delete from a.t")
     with pytest.raises(drumlin.NotFound, match="it has 'by_n'"):

@@ -364,7 +364,7 @@ pub enum Effect {
         /// Its number.
         index: u64,
     },
-    /// Gives an index other runs. What is gone is passed over.
+    /// Gives an index other runs. What is gone is ignored.
     PutRuns {
         /// The table.
         table: TableId,

@@ -245,7 +245,7 @@ mod tests {
             (next.indexes.list[0].runs().len(), parts.added, parts.released.len()),
             (1, parts.released.clone(), 1)
         );
-        // What another run covers is not covered again, and an index that is gone is passed over.
+        // What another run covers is not covered again, and an index that is gone is ignored.
         let (next, parts) = table.with_runs(0, &[with(0)], &[]).unwrap();
         assert_eq!((next.indexes.list[0].runs().len(), parts.added), (1, parts.released));
         let (next, parts) = table.with_runs(7, &[with(0)], &[]).unwrap();

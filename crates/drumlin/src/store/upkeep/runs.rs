@@ -1,7 +1,7 @@
 //! Makes runs of indexes: for row groups that none covers yet, and in place of many small ones.
 //!
 //! Each run is committed by itself as soon as it is written, so a call that is stopped has done part of its work; those that take the place
-//! of others are committed with them. A run covers what the table still has at its commit: what is gone by then is passed over.
+//! of others are committed with them. A run covers what the table still has at its commit: what is gone by then is ignored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

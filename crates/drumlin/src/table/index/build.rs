@@ -3,7 +3,6 @@
 //! Each row group is read by a thread of the pool; *sorting.rs* puts the entries into order. All rows have an entry, dead ones too, so that
 //! every version is served. What cannot be computed for a row group (an overflow, for example) leaves that one out.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
@@ -75,7 +74,7 @@ pub fn build_run(
     }
     let read = |group: &Arc<RowGroup>| {
         cancel.check()?;
-        let Some(decided) = decided(table, group, &columns) else { return Ok(None) };
+        let Some(decided) = group.decided_by(&table.schemas, &columns) else { return Ok(None) };
         let opened = GroupReader::with_schemas(reader, &table.schemas, seen, group)?;
         let rows =
             if planted(Bug::IndexLiveRows) { table.newest().map(|v| table.visible(group, v.version)) } else { None };
@@ -115,21 +114,13 @@ pub fn build_run(
     Ok(BuiltRun { parts, open, covers, left_out })
 }
 
-/// The layer of a row group by which it is covered.
-pub(in crate::table) fn decided<'g>(
-    table: &TableState,
-    group: &'g RowGroup,
-    columns: &BTreeSet<String>,
-) -> Option<&'g Address> {
-    group.decided_by(&table.schemas, columns)
-}
-
 /// Whether an error says that a value cannot be computed.
 fn is_of_values(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::SchemaMismatch)
 }
 
-fn entry_schema(bound: &BoundIndex) -> SchemaRef {
+/// The values of an entry, and its place.
+pub(in crate::table) fn entry_schema(bound: &BoundIndex) -> SchemaRef {
     let place = Arc::new(Field::new(PLACE, DataType::UInt32, false));
     let fields = bound.schema.fields().iter().cloned().chain([place]);
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

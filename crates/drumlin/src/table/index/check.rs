@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, take_record_batch};
-use arrow::datatypes::{DataType, Field, Schema, UInt32Type};
+use arrow::datatypes::UInt32Type;
 use bytes::Bytes;
 
-use super::build::{decided, entries_of};
+use super::build::{entries_of, entry_schema};
 use super::fences::pages_of;
 use super::mask::{ROW_BITS, places_of};
 use super::run::{IndexRun, TableIndex};
@@ -35,8 +35,7 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
     let bound = named.bound(seen)?;
     let values = bound.schema.fields().len();
     let (mut closed, mut open): (Vec<RecordBatch>, Vec<u32>) = (Vec::new(), Vec::new());
-    let fields = bound.schema.fields().iter().cloned().chain([Arc::new(Field::new("place", DataType::UInt32, false))]);
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = entry_schema(&bound);
     for (part, (address, entries)) in run.parts.iter().enumerate() {
         let encoded = reader.row_groups(std::slice::from_ref(address))?.remove(0);
         let width = if run.is_open(part) { 1 } else { values + 1 };
@@ -72,7 +71,7 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
         by_ordinal.entry(place >> ROW_BITS).or_default().1.push(place & ((1 << ROW_BITS) - 1));
     }
     let columns = index.definition.columns()?;
-    let of_layer = |group: &Arc<RowGroup>| Some((*decided(table, group, &columns)?, group.clone()));
+    let of_layer = |group: &Arc<RowGroup>| Some((*group.decided_by(&table.schemas, &columns)?, group.clone()));
     let groups: HashMap<Address, Arc<RowGroup>> = table.groups.iter().filter_map(of_layer).collect();
     for (ordinal, cover) in (0..).zip(&run.covers) {
         let Some(group) = cover.and_then(|cover| groups.get(&cover)) else { continue };

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
-use crate::table::index::build::decided;
 use crate::table::index::mask::place;
 use crate::table::{IndexDefinition, IndexRun, NewRun, RowGroup, RunOptions, TableIndex, TableState, plan_runs};
 
@@ -49,7 +48,7 @@ impl TableState {
         Ok((next, gone.runs().iter().flat_map(|run| parts_of(run)).collect()))
     }
 
-    /// The table with other runs of an index. What is gone is passed over: an index, a run that is to be dropped, a row group that a new
+    /// The table with other runs of an index. What is gone is ignored: an index, a run that is to be dropped, a row group that a new
     /// run covers; and what another run covers is not covered again.
     ///
     /// # Errors
@@ -66,7 +65,8 @@ impl TableState {
         let index = &mut Arc::make_mut(&mut next.indexes).list[at];
         let partial = index.definition.condition.is_some();
         let columns = index.definition.columns()?;
-        let of_layer = |group: &Arc<RowGroup>| Some((*decided(self, group, &columns)?, u64::from(group.rows)));
+        let of_layer =
+            |group: &Arc<RowGroup>| Some((*group.decided_by(&self.schemas, &columns)?, u64::from(group.rows)));
         let rows: BTreeMap<Address, u64> = self.groups.iter().filter_map(of_layer).collect();
         for gone in index.runs_mut().extract_if(.., |run| drop.contains(&run.id)) {
             parts.released.extend(parts_of(&gone));
@@ -107,7 +107,7 @@ impl TableState {
         for at in 0..self.indexes.list.len() {
             let Ok(columns) = self.indexes.list[at].definition.columns() else { continue };
             let there: BTreeSet<Address> =
-                self.groups.iter().filter_map(|group| decided(self, group, &columns)).copied().collect();
+                self.groups.iter().filter_map(|group| group.decided_by(&self.schemas, &columns)).copied().collect();
             let is_gone = |cover: &Address| !there.contains(cover);
             if !self.indexes.list[at].runs().iter().any(|run| run.covered().any(is_gone)) {
                 continue;

@@ -10,8 +10,6 @@ pub const PAGE_ENTRIES: u32 = 4096;
 pub struct Fences {
     /// By part.
     pub parts: Vec<PartFences>,
-    /// Bytes of all pages.
-    pub bytes: u64,
 }
 
 /// What the directory of a part says.

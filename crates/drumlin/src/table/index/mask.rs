@@ -2,8 +2,9 @@
 //!
 //! Which index is asked, and whether any is, is decided by what would be read and decoded: pages that may have hits, and the filter's columns
 //! of the hits, against the filter's columns in all row groups that statistics do not rule out. A byte that is not in the cache counts as much as
-//! two values that are decoded, and a test that looks for a value among many as much as eight; in a page few of the many are left to look for. How many hits there are is estimated from the bounds of pages. Few bytes are read without asking, since to look at
-//! the statistics of all row groups would take longer.
+//! two values that are decoded, and a test that looks for a value among many as much as eight; in a page few of the many are left to look for.
+//! How many hits there are is estimated from the bounds of pages. Where few bytes would be read, nothing is compared: to look at the statistics
+//! of all row groups would take longer.
 //!
 //! Values compare as in a scan, since the filter itself is evaluated on them: it is bound to the types that the values have in the run. Where
 //! a column has another type in the version that is read, the run is used only if both compare alike, as statistics are.

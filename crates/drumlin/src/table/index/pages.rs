@@ -57,8 +57,7 @@ impl IndexRun {
                 let whole = if self.is_open(part) { Vec::new() } else { (0..values).map(union).collect() };
                 parts.push(PartFences { whole, pages });
             }
-            let bytes = parts.iter().flat_map(|part| &part.pages).map(|page| page.bytes).sum();
-            Ok(Fences { parts, bytes })
+            Ok(Fences { parts })
         })
     }
 }
