@@ -69,6 +69,9 @@ TABLE: dict[str, dict[str, Any]] = {
     "schema": {"as_of": None},
     "diff": {"since": 0, "until": None, "columns": None, "each_version": False},
     "drop": {"missing_ok": False},
+    "create_index": {"name": "by_s", "columns": ["s"], "where": None, "deferred": False, "progress": None},
+    "drop_index": {"name": "by_s"},
+    "rebuild_index": {"name": "by_s", "progress": None},
 }
 #: Methods of nodes.
 TREE: dict[str, dict[str, Any]] = {
@@ -162,7 +165,7 @@ STORE: dict[str, dict[str, Any]] = {
         "progress": None,
     },
     "vacuum_plan": {"dead_share_min": None, "budget": None},
-    "checkpoint": {"dead_share_min": None, "budget": None, "progress": None},
+    "checkpoint": {"dead_share_min": None, "budget": None, "index_rows_min": None, "progress": None},
     "reclaim": {"grace": None, "block_grace": None, "fence_idle": None, "audit": False, "progress": None},
     "purge": {"pattern": "t", "where": "a = 1", "explain": False, "progress": None},
     "verify": {"deep": False, "progress": None},

@@ -20,6 +20,7 @@ _FLAGS = (
     "bag",
     "coerce",
     "deep",
+    "deferred",
     "each_version",
     "exist_ok",
     "inherit",
