@@ -270,6 +270,14 @@ pub enum Bug {
     IndexOfOtherType = 226,
     /// Rows whose values are too long for an index are no hits.
     ForgetOpenParts = 227,
+    /// Rows that were written since a commit was prepared are not compared with what it adds to unique indexes.
+    SkipValues = 228,
+    /// A commit is compared with unique indexes as they were before it, with rows that it replaces.
+    JudgeBase = 229,
+    /// A unique index has rows for which its condition is not true.
+    CompareAllRows = 230,
+    /// Rows that were there before an index was made are not compared when it becomes unique.
+    TrustOldRows = 231,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -23,7 +23,7 @@ impl Effect {
             Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
             Effect::PutIndex { .. } | Effect::DropIndex { .. } => "creates or drops an index",
-            Effect::PutRuns { .. } => "fills an index",
+            Effect::PutRuns { .. } | Effect::ProveIndex { .. } => "fills an index",
             Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",
             Effect::CopyTable { .. } => "copies a table",
             Effect::AdoptTables { .. } => "copies tables from another store",

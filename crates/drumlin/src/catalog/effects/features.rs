@@ -16,7 +16,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_ORDER
     | FEATURE_REORDER
     | FEATURE_GENERATED
-    | FEATURE_INDEXES;
+    | FEATURE_INDEXES
+    | FEATURE_UNIQUE;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -25,7 +26,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CONSTRAINTS
     | FEATURE_ORDER
     | FEATURE_GENERATED
-    | FEATURE_INDEXES;
+    | FEATURE_INDEXES
+    | FEATURE_UNIQUE;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -53,6 +55,8 @@ pub const FEATURE_REORDER: u64 = 1024;
 pub const FEATURE_GENERATED: u64 = 2048;
 /// The entry makes, drops or fills indexes.
 pub const FEATURE_INDEXES: u64 = 4096;
+/// The entry makes indexes of which no two rows may have the same values.
+pub const FEATURE_UNIQUE: u64 = 8192;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -82,7 +86,9 @@ impl Effect {
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
+            Effect::PutIndex { definition, .. } if definition.is_unique() => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,
+            Effect::ProveIndex { .. } => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
             Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,

@@ -112,6 +112,10 @@ impl State {
                 let next = self.get(*table)?.with_index(definition)?;
                 self.tables.put(next)?;
             }
+            Effect::ProveIndex { table, index } => {
+                let next = self.get(*table)?.with_proven(*index);
+                self.tables.put(next)?;
+            }
             Effect::DropIndex { table, index } => self.drop_index(*table, *index, seq)?,
             Effect::PutRuns { table, index, add, drop } => self.put_runs(*table, *index, add, drop, seq)?,
             Effect::CountChanged { table, rows } => {

@@ -2,6 +2,7 @@
 
 use super::State;
 use crate::base::{Result, Seq, TableId};
+use crate::catalog::FEATURE_UNIQUE;
 use crate::table::{NewRun, TableState};
 
 impl State {
@@ -32,6 +33,11 @@ impl State {
         if !table.indexes.list.is_empty() {
             self.index_rows += rows.map(u64::from).sum::<u64>();
         }
+    }
+
+    /// Whether tables ever had unique indexes.
+    pub fn has_unique_indexes(&self) -> bool {
+        self.uses & FEATURE_UNIQUE != 0
     }
 
     /// How many rows tables with indexes have got in new row groups since this process began: until a checkpoint fills the indexes, they are

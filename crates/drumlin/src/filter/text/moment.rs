@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use arrow::datatypes::DataType;
+
 use crate::base::Timestamp;
 
 /// The form of a literal.
@@ -31,6 +33,30 @@ const DAY: i64 = 86_400;
 const FRACTION_DIGITS_MAX: usize = 18;
 
 impl Moment {
+    /// A value of a type, as it is stored; `None` if that is neither an instant nor a time of day.
+    pub fn of_stored(data_type: &DataType, value: i128) -> Option<Moment> {
+        use arrow::datatypes::TimeUnit::*;
+        let (form, unit, zoned) = match data_type {
+            DataType::Date32 => {
+                return Some(Moment { form: MomentForm::Date, value: value * i128::from(DAY), scale: 0, zoned: false });
+            }
+            DataType::Timestamp(unit, zone) => (MomentForm::Timestamp, unit, zone.is_some()),
+            DataType::Time32(unit) | DataType::Time64(unit) => (MomentForm::Time, unit, false),
+            _ => return None,
+        };
+        let scale = match unit {
+            Second => 0,
+            Millisecond => 3,
+            Microsecond => 6,
+            Nanosecond => 9,
+        };
+        let mut moment = Moment { form, value, scale, zoned };
+        while moment.scale > 0 && moment.value % 10 == 0 {
+            (moment.value, moment.scale) = (moment.value / 10, moment.scale - 1);
+        }
+        Some(moment)
+    }
+
     /// Reads `YYYY-MM-DD`.
     pub fn date(text: &str) -> Option<Moment> {
         let (days, rest) = read_date(text.trim())?;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 
+use super::moment::Moment;
 use super::names;
 use super::number::Number;
 use super::syntax::{Expr, Literal};
@@ -49,29 +50,9 @@ impl Filter {
         Filter(self.0.mapped(&column))
     }
 
-    /// The filter that is true for rows which have one of `values` in a column; `None` for values that are no numbers, texts or bytes.
+    /// The filter that is true for rows which have one of `values` in a column: see [`Expression::one_of`].
     pub fn one_of(column: &str, values: &ArrayRef) -> Option<Filter> {
-        let plain = plain_values(values).ok()?;
-        let valid = |at: &usize| plain.is_valid(*at);
-        let list: Vec<Literal> = match plain.data_type() {
-            data_type if data_type.is_integer() || matches!(data_type, DataType::Decimal128(..)) => {
-                let scale = if let DataType::Decimal128(_, scale) = data_type { i32::from(*scale) } else { 0 };
-                let keys = integers(&*plain)?;
-                let number = |at: usize| Literal::Number(Number::scaled(keys[at], scale));
-                (0..plain.len()).filter(valid).map(number).collect()
-            }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                let texts = cast(&plain, &DataType::Utf8).ok()?;
-                texts.as_string::<i32>().iter().flatten().map(|text| Literal::Text(text.to_owned())).collect()
-            }
-            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
-                let bytes = cast(&plain, &DataType::Binary).ok()?;
-                bytes.as_binary::<i32>().iter().flatten().map(|bytes| Literal::Binary(bytes.to_vec())).collect()
-            }
-            _ => return None,
-        };
-        let expr = Box::new(Expr::Column(vec![column.to_owned()]));
-        Some(Filter(Expr::In { expr, negated: false, list }))
+        Expression(Expr::Column(vec![column.to_owned()])).one_of(values)
     }
 
     /// The names of the columns that it refers to beside these values.
@@ -90,6 +71,36 @@ impl Filter {
 }
 
 impl Expression {
+    /// The filter that is true where it has one of `values`, nulls left out; `None` for values that are no numbers, times, texts or bytes,
+    /// and for floats.
+    pub fn one_of(&self, values: &ArrayRef) -> Option<Filter> {
+        let plain = plain_values(values).ok()?;
+        let valid = |at: &usize| plain.is_valid(*at);
+        let numbers = |literal: &dyn Fn(i128) -> Option<Literal>| -> Option<Vec<Literal>> {
+            let keys = integers(&*plain)?;
+            (0..plain.len()).filter(valid).map(|at| literal(keys[at])).collect()
+        };
+        let list: Vec<Literal> = match plain.data_type() {
+            data_type if data_type.is_integer() || matches!(data_type, DataType::Decimal128(..)) => {
+                let scale = if let DataType::Decimal128(_, scale) = data_type { i32::from(*scale) } else { 0 };
+                numbers(&|key| Some(Literal::Number(Number::scaled(key, scale))))?
+            }
+            DataType::Timestamp(..) | DataType::Date32 | DataType::Time32(_) | DataType::Time64(_) => {
+                numbers(&|key| Moment::of_stored(plain.data_type(), key).map(Literal::Moment))?
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                let texts = cast(&plain, &DataType::Utf8).ok()?;
+                texts.as_string::<i32>().iter().flatten().map(|text| Literal::Text(text.to_owned())).collect()
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                let bytes = cast(&plain, &DataType::Binary).ok()?;
+                bytes.as_binary::<i32>().iter().flatten().map(|bytes| Literal::Binary(bytes.to_vec())).collect()
+            }
+            _ => return None,
+        };
+        Some(Filter(Expr::In { expr: Box::new(self.0.clone()), negated: false, list }))
+    }
+
     /// The names of the columns referred to; for `a.b`, the name `a`.
     pub fn columns(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

@@ -5,19 +5,22 @@
 
 use std::sync::Arc;
 
+use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId, Task};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::filter::{Expression, Filter};
 use crate::store::nouns::table::Table;
 use crate::store::read::resolve::table_at;
 use crate::store::{CheckpointReport, Place, Store};
-use crate::table::{IndexDefinition, RunOptions, TableIndex, TableState};
+use crate::table::{IndexDefinition, RunOptions, TableIndex, TableState, Unique};
 
 /// How an index is made.
 #[derive(Clone, Default)]
 pub struct IndexOptions {
     /// It has only the rows for which this is true. Default: all.
     pub condition: Option<Filter>,
+    /// Refuse rows that have the same values as another, none of which is null. Default: they may.
+    pub unique: bool,
     /// Leave it to checkpoints to fill it. Default: it is filled at once, except in a transaction.
     pub deferred: bool,
     /// Progress in row groups, and cancelling.
@@ -34,6 +37,11 @@ pub struct IndexInfo {
     pub columns: Vec<String>,
     /// It has only the rows for which this is true.
     pub condition: Option<String>,
+    /// Whether rows that have the same values as another are refused.
+    pub unique: bool,
+    /// Of a unique one, whether all rows were compared with each other. If not, the call that made it has not come to its end: drop it, or let
+    /// [`Table::rebuild_index`] compare them.
+    pub proven: bool,
     /// Whether the newest version lacks a column of it.
     pub suspended: bool,
     /// Sorted runs.
@@ -54,6 +62,10 @@ impl Table {
     ///
     /// Outside a transaction the index is filled at once, in parallel, while others read and write. O(rows log rows).
     ///
+    /// If it is to be `unique`, every commit that would leave two rows of the newest version with the same values, none of them null, is
+    /// refused as a whole, whichever call, process or store it comes from. It holds for the newest version, so that a version with such rows
+    /// is not restored either. Outside a transaction others may write meanwhile: the index first refuses new rows, then all are compared.
+    ///
     /// ```
     /// # use std::sync::Arc;
     /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
@@ -68,27 +80,37 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table, `AlreadyExists` if it has an index of this name, `InvalidArgument` if a column does not exist or is of
-    /// a type whose values are not compared; `Cancelled`, after which the index is there, filled in part.
+    /// `NotFound` if there is no table, `AlreadyExists` if it has an index of this name, or if two rows have the values of a unique one, which
+    /// then is not made; `InvalidArgument` if a column does not exist or is of a type whose values are not compared; `Cancelled`, after which
+    /// the index is there, filled in part, unless it is unique and not all rows were compared.
     pub fn create_index(&self, name: &str, columns: &[Expression], options: &IndexOptions) -> Result<()> {
         let path = Path::new(&self.path)?;
         match &self.place {
             Place::Store(store) => {
                 let (name, columns, condition) = (name.to_owned(), columns.to_vec(), options.condition.clone());
+                let unique = if options.unique { Unique::Enforced } else { Unique::No };
                 let build = move |state: &State| {
-                    let (table, effect) = put_index(state, &path, &name, &columns, condition.as_ref())?;
-                    Ok((vec![effect], table))
+                    let (table, effect) = put_index(state, &path, &name, (&columns, condition.as_ref()), unique)?;
+                    Ok((vec![effect], (table.id, table.indexes.next_number())))
                 };
                 let call = store.call()?;
-                let (_, table) = store.commit_built(call.store.current()?, build)?;
+                let (_, (table, number)) = store.commit_built(call.store.current()?, build)?;
+                if options.unique {
+                    store.prove_index(table, number).or_else(|refused| {
+                        store.commit_effects(move |now| Ok(remove_index(now, table, number)))?;
+                        Err(refused)
+                    })?;
+                }
                 match options.deferred {
                     true => Ok(()),
                     false => store.fill_indexes(table, &options.task),
                 }
             }
             Place::Transaction(transaction) => transaction.change_tables(|_, open| {
-                let (table, effect) = put_index(open.draft.state(), &path, name, columns, options.condition.as_ref())?;
-                let footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table));
+                let of = (columns, options.condition.as_ref());
+                let unique = if options.unique { Unique::Proven } else { Unique::No };
+                let (table, effect) = put_index(open.draft.state(), &path, name, of, unique)?;
+                let footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
                 open.apply(footprint, vec![effect], None)
             }),
         }
@@ -103,18 +125,12 @@ impl Table {
         match &self.place {
             Place::Store(store) => {
                 let (name, at) = (name.to_owned(), path.clone());
-                store.commit_effects(move |state: &State| {
-                    let table = table_at(state, &at)?;
-                    let index = index_named(&table, &at, &name)?.id;
-                    Ok(vec![Effect::DropIndex { table: table.id, index }])
-                })?;
+                store.commit_effects(move |state| Ok(vec![drop_index(state, &at, &name)?]))?;
                 Ok(())
             }
             Place::Transaction(transaction) => transaction.change_tables(|_, open| {
-                let table = table_at(open.draft.state(), &path)?;
-                let index = index_named(&table, &path, name)?.id;
-                let footprint = Footprint::default().with(Read::Binding(path.clone()));
-                open.apply(footprint, vec![Effect::DropIndex { table: table.id, index }], None)
+                let effect = drop_index(open.draft.state(), &path, name)?;
+                open.apply(Footprint::default().with(Read::Binding(path.clone())), vec![effect], None)
             }),
         }
     }
@@ -128,10 +144,12 @@ impl Table {
         self.place.look(|| Read::Binding(path.clone()), |state| infos(&*table_at(state, &path)?))
     }
 
-    /// Makes the runs of an index again, from the row groups: mends damage, and covers all rows that are in row groups.
+    /// Makes the runs of an index again, from the row groups: mends damage, and covers all rows that are in row groups. Compares all rows
+    /// with each other if the call that made a unique index has not done so.
     ///
     /// # Errors
-    /// `NotFound` if there is no table, or no index of this name; `InvalidArgument` in a transaction; `Cancelled`.
+    /// `NotFound` if there is no table, or no index of this name; `InvalidArgument` in a transaction; `AlreadyExists` if two rows have the same
+    /// values of a unique index; `Cancelled`.
     pub fn rebuild_index(&self, name: &str, task: &Task) -> Result<()> {
         let path = Path::new(&self.path)?;
         let Place::Store(store) = &self.place else {
@@ -139,7 +157,11 @@ impl Table {
         };
         let state = store.call()?.store.current()?;
         let table = table_at(&state, &path)?;
-        let index = index_named(&table, &path, name)?.id;
+        let index = index_named(&table, &path, name)?;
+        if index.definition.unique == Unique::Enforced {
+            store.prove_index(table.id, index.id)?;
+        }
+        let index = index.id;
         let options = RunOptions { rows_min: 1, again: true, ..store.run_options() };
         let mut report = CheckpointReport::default();
         store.make_runs(Some((table.id, Some(index))), &options, &mut Default::default(), task, &mut report)?;
@@ -147,23 +169,51 @@ impl Table {
     }
 }
 
-/// What makes an index of the table at `path`.
+/// What makes an index of the table at `path`, and the table as it is.
 fn put_index(
     state: &State,
     path: &Path,
     name: &str,
-    columns: &[Expression],
-    condition: Option<&Filter>,
-) -> Result<(TableId, Effect)> {
+    (columns, condition): (&[Expression], Option<&Filter>),
+    unique: Unique,
+) -> Result<(Arc<TableState>, Effect)> {
     let table = table_at(state, path)?;
     let named = |e: Error| e.context(format!("'{path}'"));
     let schema = table.schema().ok_or_else(|| Error::invalid("the table has no version yet")).map_err(named)?;
-    let definition = IndexDefinition::new(name, columns, condition, schema).map_err(named)?;
+    let definition = IndexDefinition::new(name, columns, condition, schema).map_err(named)?.with_unique(unique);
     table.with_index(&definition).map_err(named)?;
-    Ok((table.id, Effect::PutIndex { table: table.id, definition }))
+    let effect = Effect::PutIndex { table: table.id, definition };
+    Ok((table, effect))
+}
+
+/// What drops an index of the table at `path`.
+fn drop_index(state: &State, path: &Path, name: &str) -> Result<Effect> {
+    let table = table_at(state, path)?;
+    let index = index_named(&table, path, name)?.id;
+    Ok(Effect::DropIndex { table: table.id, index })
+}
+
+/// What drops an index by its number, if it is still there.
+fn remove_index(state: &State, table: TableId, index: u64) -> Vec<Effect> {
+    let there = state.table(table).ok().flatten();
+    let is_there = there.is_some_and(|table| table.indexes.list.iter().any(|own| own.id == index));
+    is_there.then_some(Effect::DropIndex { table, index }).into_iter().collect()
 }
 
 impl Store {
+    /// Compares all rows with each other in an index that refuses new ones with the values of another, and says that no two have the same.
+    fn prove_index(&self, table: TableId, index: u64) -> Result<()> {
+        if !planted(Bug::TrustOldRows) {
+            self.compare_all(table, index)?;
+        }
+        let prove = move |now: &State| {
+            let there = now.table(table)?;
+            Ok(there.map(|_| Effect::ProveIndex { table, index }).into_iter().collect())
+        };
+        self.commit_effects(prove)?;
+        Ok(())
+    }
+
     /// Fills the indexes of a table.
     fn fill_indexes(&self, table: TableId, task: &Task) -> Result<()> {
         let options = RunOptions { rows_min: 1, ..self.run_options() };
@@ -204,6 +254,8 @@ fn infos(table: &TableState) -> Result<Vec<IndexInfo>> {
             name: definition.name.clone(),
             columns,
             condition,
+            unique: definition.is_unique(),
+            proven: definition.unique == Unique::Proven,
             suspended,
             runs: index.runs().len() as u64,
             entries: index.runs().iter().map(|run| run.entries()).sum(),

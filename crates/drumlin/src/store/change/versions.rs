@@ -135,7 +135,7 @@ impl Store {
             delete_versions(&*self.current()?, checked.to_vec(), missing)?;
             self.flush_rows_of(checked)?;
             let checked = checked.to_vec();
-            Ok(self.commit_in_turn(move |draft| {
+            Ok(self.commit_rows_in_turn(move |draft| {
                 let (effects, mut report) = delete_versions(draft.state(), checked.clone(), missing)?;
                 let before = bytes_deleted_from(draft.state(), &effects)?;
                 draft.apply(effects.clone())?;

@@ -7,3 +7,4 @@ pub(super) mod in_groups;
 pub(super) mod prepare;
 pub(super) mod sessions;
 pub(super) mod table_changes;
+mod unique;

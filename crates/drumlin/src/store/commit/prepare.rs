@@ -62,9 +62,26 @@ impl Store {
         Ok((after, given.take()?))
     }
 
-    /// Commits what `work` does to the newest state. Returns its result.
+    /// Commits what `work` does to the newest state. Returns its result. `Conflict` if it adds rows to a table with unique indexes.
     pub(in crate::store) fn commit_in_turn<T: Send + 'static>(
         &self,
+        work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.commit_drafted(false, work)
+    }
+
+    /// The same, which may add rows.
+    pub(in crate::store) fn commit_rows_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let base = self.current()?;
+        self.commit_drafted(base.has_unique_indexes(), work)
+    }
+
+    fn commit_drafted<T: Send + 'static>(
+        &self,
+        adds_rows: bool,
         mut work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let base = self.current()?;
@@ -74,7 +91,7 @@ impl Store {
             last.set(work(draft)?);
             Ok(())
         };
-        self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))))?;
+        self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))).adding_rows(adds_rows))?;
         given.take()
     }
 
@@ -88,6 +105,6 @@ impl Store {
             let bound = self.options().checkpoint_log_bytes;
             self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)?;
         }
-        self.commits().commit(proposal)
+        self.commits().commit(self.proven(proposal)?)
     }
 }

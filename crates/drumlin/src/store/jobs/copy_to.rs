@@ -271,6 +271,7 @@ impl Store {
         to.commit_rewritten(writer, |writer| {
             let bindings = tables.iter().map(|(path, ..)| Read::Binding(path.clone())).collect();
             let (added, replace) = (add_blocks(writer.written()), options.replace);
+            let has_unique = tables.iter().any(|(.., beside)| beside.indexes.iter().any(IndexDefinition::is_unique));
             let build = move |state: &State| {
                 let mut effects = added.clone();
                 for (path, ..) in &tables {
@@ -289,7 +290,8 @@ impl Store {
                 Ok(effects)
             };
             let footprint = Footprint { reads: bindings };
-            to.commit(Proposal::new(there.clone(), footprint, Work::Build(Box::new(build))))
+            let work = Work::Build(Box::new(build));
+            to.commit(Proposal::new(there.clone(), footprint, work).adding_rows(has_unique))
         })?;
         Ok(())
     }

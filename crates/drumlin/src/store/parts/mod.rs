@@ -15,7 +15,8 @@ mod watched;
 
 pub(super) use commits::feeds::{CommitRecord, Feeds};
 pub(super) use commits::pins::Pin;
-pub(super) use commits::proposal::{Proposal, Work};
+pub(super) use commits::proof::{Proof, TableProof, adding};
+pub(super) use commits::proposal::{Proposal, Work, admit};
 pub(super) use commits::queue::Answer;
 pub(super) use commits::turns::Commits;
 pub(super) use handles::Handles;

@@ -18,6 +18,18 @@ use crate::table::schema::arrays::{find, into_type};
 /// The maximum number of values of an entry.
 pub const VALUES_MAX: usize = 16;
 
+/// Whether two rows of an index may have the same values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unique {
+    /// They may.
+    #[default]
+    No,
+    /// No row is written that has the values of another, but rows that were there before were not compared yet.
+    Enforced,
+    /// No two rows of the newest version have the same values.
+    Proven,
+}
+
 /// An index as it is stored: texts in the language of filters, in which columns go by their ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexDefinition {
@@ -27,6 +39,8 @@ pub struct IndexDefinition {
     pub values: Vec<String>,
     /// It has only the rows for which this is true.
     pub condition: Option<String>,
+    /// Whether two rows may have the same values, none of which is null.
+    pub unique: Unique,
 }
 
 /// An index in the names of a schema.
@@ -79,7 +93,19 @@ impl IndexDefinition {
                 .condition
                 .map(|condition| condition.renamed(&id).map(|condition| condition.to_string()).ok_or_else(lost))
                 .transpose()?,
+            unique: Unique::No,
         })
+    }
+
+    /// The same, of which two rows may not have the same values.
+    #[must_use]
+    pub fn with_unique(self, unique: Unique) -> Self {
+        Self { unique, ..self }
+    }
+
+    /// Whether rows are refused that have the values of another.
+    pub fn is_unique(&self) -> bool {
+        self.unique != Unique::No
     }
 
     /// The same in the names of a schema; `None` if that lacks a column. `Corrupt` if it is damaged.

@@ -10,7 +10,9 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::table::index::mask::place;
-use crate::table::{IndexDefinition, IndexRun, NewRun, RowGroup, RunOptions, TableIndex, TableState, plan_runs};
+use crate::table::{
+    IndexDefinition, IndexRun, NewRun, RowGroup, RunOptions, TableIndex, TableState, Unique, plan_runs,
+};
 
 /// What became of the parts of runs.
 #[derive(Debug, Default)]
@@ -36,6 +38,21 @@ impl TableState {
         indexes.list.push(TableIndex::new(indexes.next, definition.clone()));
         indexes.next += 1;
         Ok(next)
+    }
+
+    /// The table with an index of which all rows were compared. What is gone is ignored.
+    pub fn with_proven(&self, id: u64) -> TableState {
+        let mut next = self.clone();
+        let list = &mut Arc::make_mut(&mut next.indexes).list;
+        if let Some(index) = list.iter_mut().find(|index| index.id == id && index.definition.is_unique()) {
+            index.definition.unique = Unique::Proven;
+        }
+        next
+    }
+
+    /// Its indexes of which no two rows may have the same values.
+    pub fn unique_indexes(&self) -> impl Iterator<Item = &TableIndex> {
+        self.indexes.list.iter().filter(|index| index.definition.is_unique())
     }
 
     /// The table without an index, and where its runs were stored. `NotFound` if it does not have it.

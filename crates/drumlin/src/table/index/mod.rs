@@ -25,3 +25,4 @@ pub(super) mod mask;
 pub(super) mod pages;
 pub(super) mod run;
 pub(super) mod sorting;
+pub(super) mod unique;

@@ -173,6 +173,11 @@ impl Indexes {
         *self == Self::default()
     }
 
+    /// The number of the next one.
+    pub fn next_number(&self) -> u64 {
+        self.next
+    }
+
     /// The index with a name.
     pub fn named(&self, name: &str) -> Option<&TableIndex> {
         self.list.iter().find(|index| index.definition.name == name)

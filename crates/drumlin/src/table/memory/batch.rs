@@ -6,12 +6,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::writer::StreamWriter;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::base::{Error, Result};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::read_stream;
-use crate::table::TableCodec;
+use crate::table::{IndexDefinition, TableCodec};
 
 /// Rows written and keys deleted by one call, in the form of a commit.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +24,7 @@ pub struct RowsChange {
 }
 
 /// The same, ready to be put in a memtable. No key occurs twice.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct PreparedRows {
     /// The keys of rows written.
     pub puts: Keys,
@@ -33,9 +34,22 @@ pub struct PreparedRows {
     pub deletes: Keys,
     /// Places of `puts` and `deletes` in the order of their keys, computed at the first search.
     order: OnceLock<(Vec<u32>, Vec<u32>)>,
+    /// The hashes of what the rows have in unique indexes.
+    hashes: Mutex<Vec<(IndexDefinition, Arc<[u64]>)>>,
 }
 
 impl PreparedRows {
+    /// The hashes of what the rows have in an index, computed once.
+    pub(in crate::table) fn hashes(&self, index: &IndexDefinition, compute: impl FnOnce() -> Vec<u64>) -> Arc<[u64]> {
+        let mut known = self.hashes.lock();
+        if let Some((_, hashes)) = known.iter().find(|(own, _)| own == index) {
+            return hashes.clone();
+        }
+        let hashes: Arc<[u64]> = compute().into();
+        known.push((index.clone(), hashes.clone()));
+        hashes
+    }
+
     /// What it says about a key: a row, or a delete.
     pub fn find(&self, key: Key<'_>) -> Option<Option<&[u8]>> {
         let (puts, deletes) = self.order.get_or_init(|| (self.puts.sorted_places(), self.deletes.sorted_places()));
@@ -138,7 +152,7 @@ impl RowsChange {
         };
         let rows = compact.as_ref().or(rows);
         let deletes = keys.map(|keys| codec.keys.encode(keys.columns())).transpose()?.unwrap_or_default();
-        let prepared = PreparedRows { puts, rows: row_bytes, deletes, order: OnceLock::new() };
+        let prepared = PreparedRows { puts, rows: row_bytes, deletes, ..PreparedRows::default() };
         let ipc = |batch: Option<&RecordBatch>| batch.map_or(Ok(Bytes::new()), to_ipc);
         Ok(Self { puts: ipc(rows)?, deletes: ipc(keys)?, prepared: OnceLock::from(Arc::new(prepared)) })
     }
@@ -147,6 +161,11 @@ impl RowsChange {
     pub fn of_deletes(codec: &TableCodec, keys: &Keys) -> Result<Self> {
         let columns = codec.keys.decode(keys.iter())?;
         Self::new(codec, None, Some(&RecordBatch::try_new(codec.key_schema().clone(), columns)?))
+    }
+
+    /// Whether it writes rows.
+    pub fn has_rows(&self) -> bool {
+        !self.puts.is_empty()
     }
 
     /// Bytes that it takes in a commit.

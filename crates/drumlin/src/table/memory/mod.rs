@@ -8,3 +8,4 @@ pub(super) mod part;
 pub(super) mod reread;
 pub(super) mod row_bytes;
 pub(super) mod row_writes;
+pub(super) mod values;

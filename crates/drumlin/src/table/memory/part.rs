@@ -13,13 +13,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
+use super::values::PartValues;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Seq, Timestamp, Version};
+use crate::base::{Result, Seq, Timestamp, Version};
 use crate::memtable::Memtable;
-use crate::table::{GroupId, NewGroup, Positions, PreparedRows, TableCodec};
+use crate::table::{GroupId, NewGroup, Positions, PreparedRows, StoredSchema, TableCodec, TableIndex};
 
 /// A memtable and how its rows are encoded.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct MemRows {
     times: Mutex<Times>,
     /// Whether later commits put their rows elsewhere.
     left: AtomicBool,
+    /// What is written to unique indexes, from the first write on that knew of each.
+    values: RwLock<Vec<Arc<PartValues>>>,
 }
 
 /// The times of commits, in order.
@@ -48,7 +51,32 @@ impl Times {
 impl MemRows {
     /// Rows in `memtable`, which is still empty.
     pub fn new(memtable: Memtable, codec: Arc<TableCodec>) -> Self {
-        Self { memtable, codec, times: Mutex::default(), left: AtomicBool::new(false) }
+        let (times, left, values) = (Mutex::default(), AtomicBool::new(false), RwLock::default());
+        Self { memtable, codec, times, left, values }
+    }
+
+    /// Notes from now on what is written to the unique ones of `indexes`; the rows have `schema`.
+    pub(in crate::table) fn watch_values(&self, indexes: &[TableIndex], schema: &StoredSchema) -> Result<()> {
+        for index in indexes.iter().filter(|index| index.definition.is_unique()) {
+            if self.values_of(index).is_none()
+                && let Some(values) = PartValues::of(index, schema)?
+            {
+                self.values.write().push(Arc::new(values));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was written to an index since it was there; `None` if nothing was.
+    pub(in crate::table) fn values_of(&self, index: &TableIndex) -> Option<Arc<PartValues>> {
+        self.values.read().iter().find(|values| values.is_of(index)).cloned()
+    }
+
+    /// Notes what a commit has written.
+    pub(in crate::table) fn note_values(&self, rows: &PreparedRows, seq: Seq) {
+        for values in &*self.values.read() {
+            values.note(&values.hashes(&self.codec, rows), seq);
+        }
     }
 
     /// Notes that later commits put their rows elsewhere: the state was read again as a whole, with memtables of its own.

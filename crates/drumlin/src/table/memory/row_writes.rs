@@ -71,7 +71,9 @@ impl TableState {
             let rows = InMemory(Some(rows));
             next.parts.push(MemtablePart { version, from: seq, frozen: false, died: ALIVE, schema, rows });
         }
-        let part = next.parts.last().expect("there is one now").rows().clone();
+        let part = next.parts.last().expect("there is one now");
+        part.rows().watch_values(&self.indexes.list, &self.schemas[part.schema as usize])?;
+        let part = part.rows().clone();
         let prepared = change.prepared(&part.codec)?;
         next.unsettled.0.push_back((part, prepared));
         next.note_rows(version, time);
@@ -116,26 +118,39 @@ impl TableState {
         if self.rows_seq == then.rows_seq {
             return false;
         }
+        self.any_written(then, |part, unsettled| match unsettled {
+            Some(rows) => keys.iter().any(|key| rows.find(key).is_some()),
+            None => {
+                let mut wrote = false;
+                let newest = Seq(u64::MAX >> 1);
+                part.memtable.get_many(keys.iter(), newest, |_, record| wrote |= record.seq() > since);
+                wrote
+            }
+        })
+    }
+
+    /// Whether `wrote` says so of rows still to be settled, or of a memtable to which rows may have been written since this table was
+    /// `then`; may be `true` if rows of that time have been flushed since.
+    pub(in crate::table) fn any_written(
+        &self,
+        then: &TableState,
+        wrote: impl Fn(&MemRows, Option<&PreparedRows>) -> bool,
+    ) -> bool {
         // The part that accepted writes at that time still has its rows, even if it has been flushed; unless the state was
         // read again in between.
         let known = then.active().map_or(then.next_version(), |active| Version(active.version.0 + 1));
         if self.flushed != then.flushed && self.flushed >= known {
             return true;
         }
-        let unsettled = &self.unsettled.0;
-        if unsettled.iter().any(|(_, prepared)| keys.iter().any(|key| prepared.find(key).is_some())) {
+        if self.unsettled.0.iter().any(|(part, prepared)| wrote(part, Some(prepared))) {
             return true;
         }
-        let mut wrote = false;
         let newer = self.parts.iter().filter(|part| part.version >= then.next_version());
         let flushed = then.active().filter(|active| self.flushed >= active.version);
         if flushed.is_some_and(|part| part.rows().is_left()) {
             return true;
         }
-        for part in newer.chain(flushed) {
-            part.rows().memtable.get_many(keys.iter(), Seq(u64::MAX >> 1), |_, record| wrote |= record.seq() > since);
-        }
-        wrote
+        newer.chain(flushed).any(|part| wrote(part.rows(), None))
     }
 
     /// Puts rows that commits wrote into the memtables. Called by the thread that publishes the state, once those
@@ -181,7 +196,9 @@ impl TableState {
     pub fn restore_parts(&mut self) -> Result<()> {
         for part in &mut self.parts {
             let schema = &self.schemas[part.schema as usize];
-            let rows = MemRows::new(Memtable::new(), Arc::new(TableCodec::new(&schema.0, schema.order(&self.spec))?));
+            let codec = Arc::new(TableCodec::new(&schema.0, schema.order(&self.spec))?);
+            let rows = MemRows::new(Memtable::new(), codec);
+            rows.watch_values(&self.indexes.list, schema)?;
             part.rows = InMemory(Some(Arc::new(rows)));
         }
         Ok(())
@@ -297,6 +314,7 @@ impl TableState {
 
 fn put(part: &MemRows, prepared: &PreparedRows, seq: Seq, time: Timestamp) -> Result<()> {
     part.note(seq, time);
+    part.note_values(prepared, seq);
     part.memtable.insert(&prepared.deletes, None, seq)?;
     part.memtable.insert(&prepared.puts, Some(&prepared.rows), seq)
 }

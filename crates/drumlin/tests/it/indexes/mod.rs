@@ -3,3 +3,4 @@
 pub mod basics;
 pub mod index_model;
 pub mod kept;
+pub mod unique_model;

@@ -4,6 +4,7 @@
 pub(in crate::store) mod feeds;
 pub(in crate::store) mod newest;
 pub(in crate::store) mod pins;
+pub(in crate::store) mod proof;
 pub(in crate::store) mod proposal;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod syncer;

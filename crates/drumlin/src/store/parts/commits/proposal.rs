@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::proof::Proof;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord, carry_over, check_written};
@@ -50,16 +51,39 @@ pub(in crate::store) struct Proposal {
     began: Option<Timestamp>,
     /// What its writer says of it.
     note: Note,
+    /// That the rows which it adds keep unique indexes.
+    pub proof: Proof,
+    /// See [`Proposal::adding_rows`].
+    adds_rows: bool,
 }
 
 impl Proposal {
     pub fn new(base: Arc<State>, footprint: Footprint, work: Work) -> Self {
-        Self { base, footprint, work, began: None, note: Note::default() }
+        Self { base, footprint, work, began: None, note: Note::default(), proof: Proof::default(), adds_rows: false }
     }
 
     /// One of effects made on `base`; deletions by position are carried over.
     pub fn carried(base: Arc<State>, footprint: Footprint, effects: Vec<Effect>) -> Self {
         Self::new(base.clone(), footprint, Work::carried(base, effects))
+    }
+
+    /// The same, which may add rows in its turn, if `adds`, though that is not known from its kind: else it is not compared with unique
+    /// indexes, and refused if it does.
+    pub fn adding_rows(self, adds: bool) -> Self {
+        Self { adds_rows: adds, ..self }
+    }
+
+    /// Whether rows that it adds on the state `now` are to be compared with unique indexes before its turn.
+    pub fn seeks_proof(&mut self, now: &State) -> bool {
+        let own = matches!(&self.work, Work::Done(draft) if draft.state().has_unique_indexes());
+        if !own && !now.has_unique_indexes() && !self.adds_rows {
+            return false;
+        }
+        match &mut self.work {
+            Work::Done(draft) => draft.effects().iter().any(Effect::may_add_rows),
+            Work::Build(build) => build(now).is_ok_and(|effects| effects.iter().any(Effect::may_add_rows)),
+            Work::InTurn(_) => self.adds_rows,
+        }
     }
 
     /// The same, of a call that began at `began`.
@@ -114,7 +138,7 @@ pub(in crate::store) fn admit(
     again: bool,
     (seq, time, ages): (Seq, Timestamp, Timestamp),
 ) -> Result<(TransactionRecord, State)> {
-    let Proposal { base, footprint, work, .. } = proposal;
+    let Proposal { base, footprint, work, proof, .. } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
         footprint.check(base, working)?;
     }
@@ -149,6 +173,7 @@ pub(in crate::store) fn admit(
         }
     };
     let (mut next, mut transaction) = draft.into_parts();
+    proof.check(working, &next, &transaction)?;
     if !transaction.effects.is_empty()
         && let Some(story) = proposal.story(&transaction, working, &next, time)?
     {
