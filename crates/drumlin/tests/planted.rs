@@ -92,7 +92,7 @@ use drumlin::{ErrorKind, Tables};
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use faults::{clocks, crash, histories, histories_folder, log_faults};
-use indexes::{basics, index_model};
+use indexes::{basics, index_model, unique};
 use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
@@ -450,6 +450,10 @@ fn main() {
         (Bug::IgnoreIndexCondition, basics::conditions_are_part_of_filters),
         (Bug::IndexOfOtherType, basics::other_types_are_scanned),
         (Bug::ForgetOpenParts, basics::long_values_are_hits),
+        (Bug::SkipValues, unique::others_are_noticed),
+        (Bug::JudgeBase, unique::results_are_judged),
+        (Bug::CompareAllRows, unique::rows_of_the_index_are_compared),
+        (Bug::TrustOldRows, unique::old_rows_are_compared),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

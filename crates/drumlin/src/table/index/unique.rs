@@ -47,6 +47,7 @@ struct Compared {
 impl Compared {
     fn of(bound: &BoundIndex, columns: &RecordBatch) -> Result<Self> {
         let (values, wanted) = bound.values(columns)?;
+        let wanted = wanted.filter(|_| !planted(Bug::CompareAllRows));
         Ok(Self { keys: KeyRows::new(values.clone(), false)?, values, wanted })
     }
 
@@ -146,7 +147,9 @@ impl Judge<'_> {
             // The values themselves, if they are to be listed.
             let mut listed = (rows <= LISTED_MAX as u64).then(Vec::new);
             self.for_added(&bound, &added, |batch| {
-                counts.extend(hashes_of(&bound, &batch)?.into_iter().flatten().filter(|h| of_pass(*h)).map(|h| (h, 0)));
+                let base = u32::from(planted(Bug::JudgeBase));
+                let hashes = hashes_of(&bound, &batch)?.into_iter().flatten().filter(|hash| of_pass(*hash));
+                counts.extend(hashes.map(|hash| (hash, base)));
                 listed.iter_mut().for_each(|listed| listed.push(batch.clone()));
                 Ok(())
             })?;
@@ -236,6 +239,13 @@ impl Judge<'_> {
     /// The columns of the index in the visible rows for which `filter` is true.
     fn scan(&self, bound: &BoundIndex, filter: Option<&Filter>) -> Result<Scan> {
         let view = View { table: self.table.clone(), read_point: self.read_point, time: None, pin: None };
+        let view = match self.then.filter(|_| planted(Bug::JudgeBase)) {
+            Some(then) => {
+                let version = then.newest().map_or(view.read_point.version, |newest| newest.version);
+                View { table: Arc::new(then.clone()), read_point: ReadPoint { version, ..view.read_point }, ..view }
+            }
+            None => view,
+        };
         let schema = &self.table.schema_of(self.read_point.version)?.0;
         let names = bound.columns.iter().map(|at| schema.field(*at).name().clone()).collect();
         let options = ScanOptions { columns: Some(names), filter: filter.cloned(), ..ScanOptions::default() };

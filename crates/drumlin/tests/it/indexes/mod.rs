@@ -3,4 +3,5 @@
 pub mod basics;
 pub mod index_model;
 pub mod kept;
+pub mod unique;
 pub mod unique_model;

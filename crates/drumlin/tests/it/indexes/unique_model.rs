@@ -215,7 +215,8 @@ impl Run {
                 for _ in 0..self.rng.usize(2..4) {
                     let change = self.change();
                     // It would make a row of one that an earlier change deletes, or that has no value.
-                    let makes = matches!(change, Change::Increment(id, _) if wanted.get(&id).is_none_or(|(u, _)| u.is_none()));
+                    let makes =
+                        matches!(change, Change::Increment(id, _) if wanted.get(&id).is_none_or(|(u, _)| u.is_none()));
                     if !makes {
                         change.on(&mut wanted);
                         changes.push(change);
