@@ -179,11 +179,12 @@ pub fn missing(ok: bool) -> Missing {
 pub fn index_options(
     columns: &[String],
     condition: Option<&str>,
+    unique: bool,
     deferred: bool,
 ) -> PyResult<(Vec<Expression>, IndexOptions)> {
     let columns = columns.iter().map(|text| Expression::parse(text)).collect::<Result<_, _>>().map_err(raise)?;
     let condition = condition.map(Filter::parse).transpose().map_err(raise)?;
-    Ok((columns, IndexOptions { condition, deferred, ..IndexOptions::default() }))
+    Ok((columns, IndexOptions { condition, unique, deferred, ..IndexOptions::default() }))
 }
 
 /// How much a checkpoint does.

@@ -327,6 +327,11 @@ record! {
         columns: Vec<String>,
         /// It has only the rows for which this is true; None if it has all.
         r#where: Option<String>,
+        /// Whether rows that have the same values as another are refused.
+        unique: bool,
+        /// Of a unique one, whether all rows were compared with each other. If not, the call that made it was stopped:
+        /// drop it, or let rebuild_index compare them.
+        proven: bool,
         /// Whether the newest version lacks one of its columns, so that it gets no new rows.
         suspended: bool,
         /// Sorted runs of entries.
@@ -348,6 +353,8 @@ impl From<drumlin::IndexInfo> for Index {
             name: index.name,
             columns: index.columns,
             r#where: index.condition,
+            unique: index.unique,
+            proven: index.proven,
             suspended: index.suspended,
             runs: index.runs,
             entries: index.entries,

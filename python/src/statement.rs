@@ -246,9 +246,12 @@ fn create(create: &CreateTable) -> Result<Value> {
     if create.temporary || create.external || create.like.is_some() || create.clone.is_some() {
         return Err(unsupported("CREATE TEMPORARY or EXTERNAL TABLE, LIKE or CLONE"));
     }
-    let (mut columns, mut key, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut columns, mut key, mut checks, mut unique) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for definition in &create.columns {
         let told = self::definition(definition)?;
+        if told["unique"] == json!(true) {
+            unique.push(json!([null, [definition.name.value]]));
+        }
         if told["key"] == json!(true) {
             key.push(definition.name.value.clone());
         }
@@ -257,15 +260,9 @@ fn create(create: &CreateTable) -> Result<Value> {
     }
     for constraint in &create.constraints {
         match constraint {
-            TableConstraint::PrimaryKey(primary) => {
-                for indexed in &primary.columns {
-                    match &indexed.column.expr {
-                        Expr::Identifier(name) => key.push(name.value.clone()),
-                        other => {
-                            return Err(Error::invalid(format!("'{other}' is not a column, of which a key is made")));
-                        }
-                    }
-                }
+            TableConstraint::PrimaryKey(primary) => key.extend(names_of(&primary.columns)?),
+            TableConstraint::Unique(own) => {
+                unique.push(json!([own.name.as_ref().map(|name| &name.value), names_of(&own.columns)?]));
             }
             TableConstraint::Check(check) => {
                 checks.push(json!([check.name.as_ref().map(|name| &name.value), check.expr.to_string()]));
@@ -274,16 +271,25 @@ fn create(create: &CreateTable) -> Result<Value> {
         }
     }
     Ok(json!({
-        "do": "create", "table": path(&create.name)?, "columns": columns, "key": key, "checks": checks,
+        "do": "create", "table": path(&create.name)?, "columns": columns, "key": key, "checks": checks, "unique": unique,
         "query": create.query.as_ref().map(ToString::to_string), "replace": create.or_replace,
         "if_not_exists": create.if_not_exists,
     }))
 }
 
+/// The columns of a key.
+fn names_of(columns: &[IndexColumn]) -> Result<Vec<String>> {
+    let name = |indexed: &IndexColumn| match &indexed.column.expr {
+        Expr::Identifier(name) => Ok(name.value.clone()),
+        other => Err(Error::invalid(format!("'{other}' is not a column, of which a key is made"))),
+    };
+    columns.iter().map(name).collect()
+}
+
 /// An index; without a name, it has that of its columns.
 fn create_index(create: &CreateIndex) -> Result<Value> {
-    if create.unique {
-        return Err(unsupported("CREATE UNIQUE INDEX"));
+    if create.nulls_distinct == Some(false) {
+        return Err(unsupported("NULLS NOT DISTINCT of CREATE INDEX"));
     }
     if create.using.is_some() || !create.include.is_empty() || !create.with.is_empty() {
         return Err(unsupported("USING, INCLUDE or WITH of CREATE INDEX"));
@@ -298,7 +304,7 @@ fn create_index(create: &CreateIndex) -> Result<Value> {
     let name = create.name.as_ref().map_or_else(|| Ok(columns.join("_")), column)?;
     Ok(json!({
         "do": "create_index", "table": path(&create.table_name)?, "name": name, "columns": columns,
-        "where": create.predicate.as_ref().map(ToString::to_string), "if_not_exists": create.if_not_exists,
+        "where": create.predicate.as_ref().map(ToString::to_string), "unique": create.unique, "if_not_exists": create.if_not_exists,
     }))
 }
 
@@ -323,12 +329,13 @@ fn is_counted(words: &[Token]) -> bool {
 }
 
 fn definition(column: &ColumnDef) -> Result<Value> {
-    let (mut not_null, mut key, mut default, mut checks) = (false, false, None, Vec::new());
+    let (mut not_null, mut key, mut unique, mut default, mut checks) = (false, false, false, None, Vec::new());
     for option in &column.options {
         match &option.option {
             ColumnOption::Null => {}
             ColumnOption::NotNull => not_null = true,
             ColumnOption::PrimaryKey(_) => key = true,
+            ColumnOption::Unique(_) => unique = true,
             ColumnOption::Default(value) => default = Some(value.to_string()),
             ColumnOption::Generated { generation_expr: None, sequence_options, .. } => {
                 let start = |option: &SequenceOptions| match option {
@@ -353,6 +360,7 @@ fn definition(column: &ColumnDef) -> Result<Value> {
     }
     Ok(json!({
         "name": column.name.value, "type": data_type, "not_null": not_null, "key": key, "default": default, "checks": checks,
+        "unique": unique,
     }))
 }
 

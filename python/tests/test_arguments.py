@@ -69,7 +69,14 @@ TABLE: dict[str, dict[str, Any]] = {
     "schema": {"as_of": None},
     "diff": {"since": 0, "until": None, "columns": None, "each_version": False},
     "drop": {"missing_ok": False},
-    "create_index": {"name": "by_s", "columns": ["s"], "where": None, "deferred": False, "progress": None},
+    "create_index": {
+        "name": "by_s",
+        "columns": ["s"],
+        "where": None,
+        "unique": False,
+        "deferred": False,
+        "progress": None,
+    },
     "drop_index": {"name": "by_s"},
     "rebuild_index": {"name": "by_s", "progress": None},
 }

@@ -102,10 +102,85 @@ def test_sql_makes_and_drops_indexes(store):
         store.sql("drop index s on a.t")
     with pytest.raises(drumlin.InvalidArgument, match="DROP INDEX name ON table"):
         store.sql("drop index by_n")
-    with pytest.raises(drumlin.InvalidArgument, match="UNIQUE"):
-        store.sql("create unique index u on a.t (id)")
     store.sql("begin; create index x on a.t (id); commit")
     assert [index.name for index in store.table("a/t").indexes()] == ["by_n", "x"]
+
+
+def test_sql_makes_columns_unique(store):
+    store.sql("create table people (id int primary key, email text unique, a int, b int, unique (a, b))")
+    store.sql("insert into people values (1, 'x@y', 1, 1), (2, null, 1, 2), (3, null, null, null)")
+    made = [(index.name, index.columns, index.unique, index.proven) for index in store.table("people").indexes()]
+    assert made == [("email", ["email"], True, True), ("a_b", ["a", "b"], True, True)]
+    with pytest.raises(drumlin.AlreadyExists, match="email = x@y"):
+        store.sql("insert into people values (4, 'x@y', 4, 4)")
+    with pytest.raises(drumlin.AlreadyExists, match="a, b = 1, 2"):
+        store.sql("update people set b = 2 where id = 1")
+    store.sql("create unique index later on people (lower(email)) where a > 0")
+    with pytest.raises(drumlin.AlreadyExists, match="unique index 'later'"):
+        store.sql("insert into people values (4, 'X@y', 4, 4)")
+    store.sql("insert into people values (4, 'X@y', -4, 4)")
+    assert store.table("people").read().to_arrow().num_rows == 4
+    store.sql("alter table people add column badge int unique")
+    with pytest.raises(drumlin.AlreadyExists, match="badge = 7"):
+        store.sql("update people set badge = 7")
+    # A default is the value of each row that is there.
+    with pytest.raises(drumlin.AlreadyExists, match="desk = 7"):
+        store.sql("alter table people add column desk int unique default 7")
+    assert "desk" not in store.table("people").schema().names
+
+
+def test_a_unique_index_refuses_equal_values(store):
+    table = store.table("t")
+    table.create({"id": int, "email": str}, key="id")
+    table.create_index("email", "email", unique=True)
+    table.upsert([{"id": 1, "email": "a"}, {"id": 2, "email": None}, {"id": 3, "email": None}])
+    store.write("other", {"v": [1]})
+    seq = store.seq
+    for call in (
+        lambda: table.upsert({"id": [4], "email": ["a"]}),
+        lambda: table.insert({"id": [4, 5], "email": ["b", "b"]}),
+        lambda: table.append({"id": [4], "email": ["a"]}),
+        lambda: table.update({"email": "'a'"}, where="id = 2"),
+        lambda: table.merge({"id": [2], "email": ["a"]}).when_matched(update=True).execute(),
+        lambda: table.write({"id": [1, 2], "email": ["c", "c"]}),
+        lambda: store.append_many({"t": {"id": [9], "email": ["a"]}, "other": {"v": [1]}}),
+        lambda: table.compare_and_set(2, {"email": None}, {"email": "a"}),
+    ):
+        with pytest.raises(drumlin.AlreadyExists, match="unique index 'email'"):
+            call()
+        assert store.seq == seq
+    tx = store.transaction()
+    tx.table("t").upsert({"id": [5], "email": ["q"]})
+    tx.table("t").insert({"id": [6], "email": ["q"]})
+    with pytest.raises(drumlin.AlreadyExists, match="unique index 'email'"):
+        tx.commit()
+    # Two rows change their values with each other.
+    table.upsert({"id": [2], "email": ["b"]})
+    table.upsert({"id": [1, 2], "email": ["b", "a"]})
+    assert table.get(1)["email"] == "b"
+    store.write("u", {"v": [1, 1]})
+    with pytest.raises(drumlin.AlreadyExists, match="unique index 'again'"):
+        store.table("u").create_index("again", "v", unique=True)
+    assert store.table("u").indexes() == []
+    with pytest.raises(drumlin.InvalidArgument, match="unique index 'email'"):
+        table.drop_columns(["email"])
+    table.rename_columns({"email": "mail"})
+    with pytest.raises(drumlin.AlreadyExists, match="mail = a,"):
+        table.upsert({"id": [8], "mail": ["a"]})
+
+
+def test_staged_rows_are_compared(tmp_path):
+    with drumlin.open(tmp_path / "s") as store:
+        store.write("t", {"id": [1], "email": ["a"]})
+        store.table("t").create_index("email", "email", unique=True)
+        for values in (["z", "z"], ["b", "a"]):
+            with store.ticket(["t"]) as ticket:
+                tokens = [ticket.stage("t", {"id": [7], "email": [value]}) for value in values]
+                with pytest.raises(drumlin.AlreadyExists, match="unique index 'email'"):
+                    store.commit(tokens)
+        with store.ticket(["t"]) as ticket:
+            store.commit([ticket.stage("t", {"id": [7], "email": [value]}) for value in "xy"])
+        assert store.table("t").read().to_arrow().num_rows == 3
 
 
 def test_indexes_are_dropped_rebuilt_and_counted(store):

@@ -32,6 +32,7 @@ mod faults {
 mod indexes {
     pub mod basics;
     pub mod index_model;
+    pub mod unique;
 }
 #[path = "it/keys"]
 mod keys {
@@ -391,7 +392,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 112] = [
+    let single: [(Bug, Check); 116] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),

@@ -31,6 +31,7 @@ _FLAGS = (
     "open_browser",
     "replace",
     "return_exceptions",
+    "unique",
     "write",
 )
 _FUNCTIONS = ("progress",)

@@ -190,6 +190,13 @@ class Index:
     def where(self) -> str | None:
         """It has only the rows for which this is true; None if it has all."""
     @property
+    def unique(self) -> bool:
+        """Whether rows that have the same values as another are refused."""
+    @property
+    def proven(self) -> bool:
+        """Of a unique one, whether all rows were compared with each other. If not, the call that made it was stopped:
+        drop it, or let rebuild_index compare them."""
+    @property
     def suspended(self) -> bool:
         """Whether the newest version lacks one of its columns, so that it gets no new rows."""
     @property

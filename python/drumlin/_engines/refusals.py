@@ -29,7 +29,7 @@ _WAYS = {
     "TEMPORARY": "there are no temporary tables; use with t as (select ...) in the query that needs it",
     "REFERENCES": "there are no foreign keys",
     "FOREIGN": "there are no foreign keys",
-    "UNIQUE": "only the key is unique: primary key",
+    "UNIQUE": "create unique index name on table (columns) makes columns unique",
     "RETURNING": "there is no RETURNING, LIMIT or second table; select the rows by a statement of their own",
 }
 _NO_WAY = "there is no statement for it"

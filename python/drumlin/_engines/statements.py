@@ -92,11 +92,17 @@ def changes(text: str) -> bool:
     return any(kind in _CHANGES for kind, _ in _parts(text))
 
 
+def _kind(kind: str, text: str) -> str:
+    """What a statement does: DuckDB makes several of one that adds a column with a constraint."""
+    alters = kind == "MULTI" and outside_quotes(text).strip().casefold().startswith("alter")
+    return "ALTER" if alters else kind
+
+
 def _parts(text: str) -> list[tuple[str, str]]:
     """The statements of a text, each with what DuckDB calls its kind."""
     duckdb = need("duckdb", "sql()", "duckdb")
     try:
-        parts = [(part.type.name, part.query) for part in duckdb.cursor().extract_statements(text)]
+        parts = [(_kind(part.type.name, part.query), part.query) for part in duckdb.cursor().extract_statements(text)]
     except duckdb.Error:
         # What DuckDB does not parse, we may.
         try:
@@ -305,7 +311,7 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
     if exists and not told["replace"]:
         raise AlreadyExists(f"there is a table at {told['table']!r}")
     if told["query"] is not None:
-        if told["columns"] or told["key"] or told["checks"]:
+        if told["columns"] or told["key"] or told["checks"] or told["unique"]:
             raise InvalidArgument("CREATE TABLE AS takes no columns, key or checks; create the table, then insert")
         connection = connect()
         made = relation(connection, prepare(connection, place, told["query"], None))
@@ -322,6 +328,8 @@ def _create(place: Any, told: dict[str, Any]) -> Any:
     required = [one["name"] for one in columns if one["not_null"] or one["name"] in told["key"]]
     defaults = {one["name"]: _default(one["default"], one["type"]) for one in columns if one["default"] is not None}
     checks = {name or f"check_{at}": check for at, (name, check) in enumerate(told["checks"], 1)}
+    for name, unique in told["unique"]:
+        table.create_index(name or "_".join(unique), unique, unique=True)
     if required or defaults or checks:
         return table.add_constraints(not_null=required, defaults=defaults or None, checks=checks or None)
     return made
@@ -331,7 +339,7 @@ def _create_index(place: Any, told: dict[str, Any]) -> None:
     table, name = place.table(told["table"]), told["name"]
     if told["if_not_exists"] and any(index.name == name for index in table.indexes()):
         return
-    table.create_index(name, told["columns"], where=told["where"])
+    table.create_index(name, told["columns"], where=told["where"], unique=told["unique"])
 
 
 def _drop_index(place: Any, told: dict[str, Any]) -> None:
@@ -371,6 +379,8 @@ def _altered(place: Any, table: Any, change: dict[str, Any]) -> Any:
             kind, default = column["type"], column["default"]
             given = kind if default is None else (kind, _default(default, kind))
             made = table.add_columns({column["name"]: given})
+            if column["unique"]:
+                table.create_index(column["name"], column["name"], unique=True)
             return table.add_constraints(not_null=column["name"]) if column["not_null"] else made
         case {"do": "drop", "columns": columns, "if_exists": lenient}:
             there = [name for name in columns if name in names or not lenient]

@@ -79,7 +79,9 @@ def lead_on(error: Exception, method: str, given: Iterable[Any]) -> None:
     """Adds to the message of an error of ``method`` with arguments ``given`` the call that may be meant."""
     told = str(error)
     codes = table()
-    hints = [codes["errors"].get(f"{method}:{type(error).__name__}")]
+    # Rows with other keys stand in the way of these.
+    by_key = "unique index" not in told
+    hints = [codes["errors"].get(f"{method}:{type(error).__name__}") if by_key else None]
     hints += [code for part, code in codes["messages"].items() if part.replace("_", " ") in told]
     if kind := re.search(r"(\w+) is not a JSON value", told):
         hints.append(codes["json"].get(kind[1], codes["json"]["other"]))

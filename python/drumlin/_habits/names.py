@@ -204,6 +204,8 @@ store.delete_versions({path: [version]})
     delete_version delete_versions
 table.create_index(name, columns)
     create_scalar_index add_index ensure_index
+table.create_index(name, columns, unique=True)
+    create_unique_index unique_index add_unique_constraint unique_constraint
 table.indexes()
     list_indices list_indexes index_stats
 for batch in table.read(): ...

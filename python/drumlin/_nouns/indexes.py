@@ -47,12 +47,18 @@ class Indexes:
         columns: str | Expr | Iterable[str | Expr],
         *,
         where: str | Expr | None = None,
+        unique: bool = False,
         deferred: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """Makes an index over ``columns``: names, and expressions in the language of ``where``. Reads with a filter on
         them use it where it takes fewer bytes than a scan; what they find is the same with and without it, in every
         version. With ``where``, the index has only the rows for which that is true, and serves filters that include it.
+
+        With ``unique``, a commit that would leave two rows with the same values, none of them None, raises
+        :class:`AlreadyExists <drumlin.AlreadyExists>` and does nothing, whichever call it comes from: also one that
+        brings an older version back. Rows that change values with each other in one commit are fine. If the table has
+        such rows already, the index is not made.
 
         The index is filled at once, while others read and write; with ``deferred``, and in a transaction, by the next
         checkpoints. Checkpoints also add what was written since; until then, that is scanned.
@@ -64,13 +70,18 @@ class Indexes:
         >>> store.table("trades").create_index("by_sym", ["sym", "price"])
         >>> store.scan("trades").where("sym = 'b' and price < 4").explain().indexes
         ['by_sym']
+        >>> _ = store.write("people", {"name": ["Ann"], "email": ["ann@example.com"]})
+        >>> store.table("people").create_index("email", "lower(email)", unique=True)
+        >>> store.append("people", {"name": ["Anna"], "email": ["Ann@example.com"]})
+        Traceback (most recent call last):
+        drumlin.AlreadyExists: 'people': two rows would have lower(email) = ann@example.com, ...
         """
         if where is not None and not isinstance(where, (str, Expr)):
             raise TypeError(f"where must be text or an expression made with drumlin.col, not {a_type(where)}")
         condition = None if where is None else str(where)
         if condition is not None and not condition.strip():
             raise InvalidArgument("where is empty; leave it out for an index of all rows")
-        self._core.create_index(_name(name), _texts(columns), condition, deferred, progress)
+        self._core.create_index(_name(name), _texts(columns), condition, unique, deferred, progress)
 
     def drop_index(self, name: str) -> None:
         """Drops an index. :meth:`Store.reclaim <drumlin.Store.reclaim>` frees its space.

@@ -46,6 +46,9 @@ pub struct Create {
     /// It has only the rows for which this is true, and serves filters that include it
     #[arg(long = "where", value_name = "FILTER", value_parser = |text: &str| Filter::parse(text))]
     condition: Option<Filter>,
+    /// Refuse rows that have the same values as another
+    #[arg(long)]
+    unique: bool,
     /// Leave it to the next checkpoints to fill it
     #[arg(long)]
     deferred: bool,
@@ -126,11 +129,16 @@ impl Create {
         let table = store.table(&self.table);
         let bar = Bar::new("indexing", 0);
         let task = bar.task(&interrupt::listen());
-        let options = IndexOptions { condition: self.condition, deferred: self.deferred, task };
+        let unique = self.unique;
+        let options = IndexOptions { condition: self.condition, unique, deferred: self.deferred, task };
         let done = table.create_index(&self.name, &self.columns, &options);
         bar.clear();
         done.map_err(|e| {
-            Failure::from(e).or_interrupted("the index is there; the next checkpoint goes on to fill it")
+            let after = match unique && table.indexes().is_ok_and(|all| all.iter().all(|own| own.name != self.name)) {
+                true => "the index was not made",
+                false => "the index is there; the next checkpoint goes on to fill it",
+            };
+            Failure::from(e).or_interrupted(after)
         })?;
         let made = table.indexes()?.into_iter().find(|index| index.name == self.name).unwrap_or_default();
         store.close()?;
@@ -153,7 +161,7 @@ impl List {
             let indexes = indexes.iter().map(|index| {
                 json!({
                     "name": index.name, "columns": index.columns, "where": index.condition,
-                    "suspended": index.suspended, "runs": index.runs, "entries": index.entries, "bytes": index.bytes,
+                    "unique": index.unique, "proven": index.proven, "suspended": index.suspended, "runs": index.runs, "entries": index.entries, "bytes": index.bytes,
                     "covered_row_groups": index.covered, "row_groups": index.row_groups,
                 })
             });
@@ -163,6 +171,7 @@ impl List {
             ("index", Align::Left),
             ("columns", Align::Left),
             ("where", Align::Left),
+            ("unique", Align::Left),
             ("entries", Align::Right),
             ("size", Align::Right),
             ("covers", Align::Left),
@@ -172,8 +181,14 @@ impl List {
                 true => "suspended: the table lacks a column of it".to_owned(),
                 false => format!("{} of {}", count(index.covered), counted(index.row_groups, "row group")),
             };
+            let unique = match (index.unique, index.proven) {
+                (false, _) => "",
+                (true, true) => "yes",
+                (true, false) => "for new rows",
+            };
             let (columns, condition) = (index.columns.join(", "), index.condition.unwrap_or_default());
-            grid.row([index.name, columns, condition, count(index.entries), bytes(index.bytes), covers]);
+            let unique = unique.to_owned();
+            grid.row([index.name, columns, condition, unique, count(index.entries), bytes(index.bytes), covers]);
         }
         if grid.len() > 0 {
             grid.print(out)?;
