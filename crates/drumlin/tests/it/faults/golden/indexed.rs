@@ -18,7 +18,9 @@ fn index(store: &impl Tables, path: &str) -> drumlin::Result<()> {
     let condition = Some(Filter::parse("id >= 1000")?);
     let some = IndexOptions { condition, ..IndexOptions::default() };
     store.table(path).create_index("n", &[Expression::parse("n")?], &Default::default())?;
-    store.table(path).create_index("some", &[Expression::parse("n % 10")?, Expression::parse("id")?], &some)
+    store.table(path).create_index("some", &[Expression::parse("n % 10")?, Expression::parse("id")?], &some)?;
+    let unique = IndexOptions { unique: true, ..IndexOptions::default() };
+    store.table(path).create_index("one", &[Expression::parse("id")?], &unique)
 }
 
 /// The checkpoint that follows puts them into the catalog.
@@ -38,10 +40,12 @@ pub fn build_in_log(store: &Store) -> drumlin::Result<()> {
 }
 
 pub fn check(store: &Store) {
-    for (path, indexes) in [("indexed/t", 2), ("indexed/log", 1)] {
+    for (path, indexes) in [("indexed/t", 3), ("indexed/log", 2)] {
         let table = store.table(path);
         let found = table.indexes().unwrap();
         assert_eq!((found.len(), found[0].entries, found[0].covered), (indexes, ROWS as u64, found[0].row_groups));
+        let one = &found[indexes - 1];
+        assert_eq!((one.name.as_str(), one.unique, one.proven, one.entries), ("one", true, true, ROWS as u64));
         for (n, as_of, rows) in [(5, AsOf::Newest, 0), (5, AsOf::Version(drumlin::Version(0)), 5), (6, AsOf::Newest, 5)]
         {
             let filter = Some(Filter::parse(&format!("n = {n}")).unwrap());
