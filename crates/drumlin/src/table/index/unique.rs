@@ -20,13 +20,17 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Pool, Result, Seq};
 use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
+use crate::memtable::{Keys, RowBytes};
 use crate::segment::join_batches;
+use crate::table::index::mask::Asked;
+use crate::table::memory::overlay::{MemtableHit, Overlay};
 use crate::table::memory::values::meets;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::matching::matching;
 use crate::table::schema::arrays::shown;
 use crate::table::write::computed::rows_of;
 use crate::table::write::merge_keys::KeyRows;
-use crate::table::{ReadPoint, RowGroup, Rows, Scan, ScanOptions, TableIndex, TableState, View};
+use crate::table::{Constants, ReadAs, ReadPoint, RowGroup, Rows, Scan, ScanOptions, TableIndex, TableState, View};
 
 /// Stands for any hash: of a value that could not be computed.
 pub(in crate::table) const ANY_VALUE: u64 = u64::MAX;
@@ -156,6 +160,11 @@ impl Judge<'_> {
             if counts.is_empty() {
                 continue;
             }
+            if let Some(batches) = &listed
+                && let Some(judged) = self.among_few(index, &named, &bound, batches, &counts)?
+            {
+                return Ok(judged);
+            }
             let filter = match &listed {
                 Some(batches) => filter_of(&named, &bound, batches)?,
                 None => named.condition.clone(),
@@ -167,6 +176,77 @@ impl Judge<'_> {
             all.extend(counts.into_keys().filter(|_| passes == 1));
         }
         Ok(Judged::Sound(SoundValues { index: id, hashes: (passes == 1).then_some(all) }))
+    }
+
+    /// The same of few values, by looking for each; `None` if a scan of all rows in memory is needed, or of all in row groups.
+    fn among_few(
+        &self,
+        index: &TableIndex,
+        named: &NamedIndex,
+        bound: &BoundIndex,
+        added: &[RecordBatch],
+        counts: &HashMap<u64, u32>,
+    ) -> Result<Option<Judged>> {
+        if planted(Bug::JudgeBase) {
+            return Ok(None);
+        }
+        let (table, version) = (&**self.table, self.read_point.version);
+        let hashes: HashSet<u64> = counts.keys().copied().collect();
+        let overlay = Overlay::new(table, self.read_point);
+        let in_memory = match &overlay {
+            None => Some(Keys::default()),
+            Some(overlay) => overlay.keys_with(index, &hashes),
+        };
+        let (Some(keys), Some(filter)) = (in_memory, filter_of(named, bound, added)?) else { return Ok(None) };
+        let schema = &table.schema_of(version)?.0;
+        let read_as = ReadAs::new(schema.clone(), Constants::new());
+        let asked = Asked { reader: self.reader, pool: self.pool, table, version, read_as: &read_as, limit: None };
+        let mask = asked.mask(&filter)?;
+        let filter = filter.bind(schema)?;
+        let visible: Vec<(&Arc<RowGroup>, Rows)> = table
+            .groups
+            .iter()
+            .map(|group| (group, table.visible(group, version)))
+            .map(|(group, rows)| (group, mask.as_ref().map_or(rows.clone(), |mask| mask.narrowed(group, rows))))
+            .filter(|(_, rows)| *rows != Rows::None)
+            .collect();
+        let mut found = self.pool.map(visible, |(group, rows)| {
+            let reader = GroupReader::open(self.reader, table, version, group)?;
+            let rows = matching(&reader, schema, &rows, &filter)?;
+            let mut rows = if rows == Rows::None { return Ok(None) } else { rows.positions(group.rows) };
+            if let Some(overlay) = &overlay {
+                let codec = overlay.codec();
+                let columns = rows_of(&reader, schema, codec.key_places(), &rows)?;
+                rows = overlay.shown(group, &rows, &codec.key_codec().encode(&columns)?);
+            }
+            let columns = rows_of(&reader, schema, &bound.columns, &rows)?;
+            named_batch(schema, &bound.columns, columns, rows.len() as usize).map(Some)
+        })?;
+        if let Some(overlay) = overlay.as_ref().filter(|_| !keys.is_empty()) {
+            let mut rows = RowBytes::default();
+            let hits = overlay.find_many(&keys, &mut rows);
+            let place = |(at, hit): (usize, &Option<MemtableHit>)| match hit {
+                Some(MemtableHit::Row(place)) => Some((at, *place as usize)),
+                _ => None,
+            };
+            let live: Vec<(usize, usize)> = hits.iter().enumerate().filter_map(place).collect();
+            let keys = keys.take(live.iter().map(|(at, _)| *at));
+            let mut in_order = RowBytes::default();
+            live.iter().for_each(|(_, place)| in_order.push_with(|out| out.extend_from_slice(rows.get(*place))));
+            let columns = overlay.codec().decode(&keys, &in_order, &bound.columns)?;
+            found.push(Some(named_batch(overlay.codec().schema(), &bound.columns, columns, keys.len())?));
+        }
+        let mut seen: HashSet<Box<[u8]>> = HashSet::new();
+        for batch in found.iter().flatten() {
+            let compared = Compared::of(bound, batch)?;
+            for row in 0..batch.num_rows() {
+                let Some(key) = compared.get(row).filter(|key| hashes.contains(&hash(key))) else { continue };
+                if !seen.insert(Box::from(key)) {
+                    return compared.shown(row).map(|values| Some(Judged::Twice(values)));
+                }
+            }
+        }
+        Ok(Some(Judged::Sound(SoundValues { index: index.id, hashes: Some(hashes) })))
     }
 
     /// Row groups with rows that may not have been there before, and these.
@@ -334,7 +414,7 @@ impl TableState {
         let hashes = values.hashes.as_ref();
         self.any_written(then, |part, unsettled| match (part.values_of(index), unsettled) {
             (None, _) => false,
-            (Some(own), Some(rows)) => own.hashes(&part.codec, rows).iter().any(|hash| meets(hashes, *hash)),
+            (Some(own), Some(rows)) => own.hashes(&part.codec, rows).iter().flatten().any(|hash| meets(hashes, *hash)),
             (Some(own), None) => own.wrote_any(hashes, since),
         })
     }
@@ -346,7 +426,7 @@ impl TableState {
         let mut own = after.unsettled.0.iter().skip(self.unsettled.0.len());
         own.all(|(part, rows)| {
             // An index that comes with the commit was compared in all rows.
-            part.values_of(index).is_none_or(|own| own.hashes(&part.codec, rows).iter().all(known))
+            part.values_of(index).is_none_or(|own| own.hashes(&part.codec, rows).iter().flatten().all(known))
         })
     }
 }

@@ -59,6 +59,11 @@ impl TableCodec {
         &self.key_schema
     }
 
+    /// The places of the key columns in the schema, in the key's order.
+    pub fn key_places(&self) -> &[usize] {
+        &self.key_places
+    }
+
     /// How keys are encoded.
     pub fn key_codec(&self) -> &KeyCodec {
         &self.keys

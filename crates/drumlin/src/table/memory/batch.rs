@@ -35,17 +35,21 @@ pub struct PreparedRows {
     /// Places of `puts` and `deletes` in the order of their keys, computed at the first search.
     order: OnceLock<(Vec<u32>, Vec<u32>)>,
     /// The hashes of what the rows have in unique indexes.
-    hashes: Mutex<Vec<(IndexDefinition, Arc<[u64]>)>>,
+    hashes: Mutex<Vec<(IndexDefinition, Arc<[Option<u64>]>)>>,
 }
 
 impl PreparedRows {
-    /// The hashes of what the rows have in an index, computed once.
-    pub(in crate::table) fn hashes(&self, index: &IndexDefinition, compute: impl FnOnce() -> Vec<u64>) -> Arc<[u64]> {
+    /// The hash of what each row has in an index, computed once.
+    pub(in crate::table) fn hashes(
+        &self,
+        index: &IndexDefinition,
+        compute: impl FnOnce() -> Vec<Option<u64>>,
+    ) -> Arc<[Option<u64>]> {
         let mut known = self.hashes.lock();
         if let Some((_, hashes)) = known.iter().find(|(own, _)| own == index) {
             return hashes.clone();
         }
-        let hashes: Arc<[u64]> = compute().into();
+        let hashes: Arc<[Option<u64>]> = compute().into();
         known.push((index.clone(), hashes.clone()));
         hashes
     }

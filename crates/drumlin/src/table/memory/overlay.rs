@@ -1,5 +1,6 @@
 //! Row writes that are not in row groups yet, laid over the row groups of a version.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,11 +8,12 @@ use roaring::RoaringBitmap;
 
 use super::part::{MemRows, Unsettled};
 use super::row_writes::born_before;
+use super::values::meets;
 use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::{Rows, TableCodec, TableState};
+use crate::table::{RowGroup, Rows, TableCodec, TableIndex, TableState};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +119,38 @@ impl Overlay {
             }
         }
         said
+    }
+
+    /// The keys that rows with one of `hashes` in a unique index were written with, each once; `None` if that is not known.
+    pub fn keys_with(&self, index: &TableIndex, hashes: &HashSet<u64>) -> Option<Keys> {
+        let mut found = Keys::default();
+        for source in &self.sources {
+            let values = source.part.values_of(index);
+            match &values {
+                Some(values) if values.is_complete => values.find(hashes.iter().copied(), &mut found),
+                _ if source.part.memtable.keys() == 0 => {}
+                _ => return None,
+            }
+            for (part, rows) in &source.unsettled {
+                let own = values.as_ref()?.hashes(&part.codec, rows);
+                let has = |at: &usize| own[*at].is_some_and(|hash| meets(Some(hashes), hash));
+                (0..rows.puts.len()).filter(has).for_each(|at| found.push_key(rows.puts.get(at)));
+            }
+        }
+        let places = found.sorted_places();
+        let first = |at: &usize| *at == 0 || found.get(places[at - 1] as usize) != found.get(places[*at] as usize);
+        Some(found.take((0..places.len()).filter(first).map(|at| places[at] as usize)))
+    }
+
+    /// Those of some rows of a row group that no key in memory hides; `keys` are theirs.
+    pub fn shown(&self, group: &RowGroup, rows: &RoaringBitmap, keys: &Keys) -> RoaringBitmap {
+        let hits = self.find_many(keys, &mut RowBytes::default());
+        let is_shown = |(row, hit): (u32, Option<MemtableHit>)| match hit {
+            None => Some(row),
+            Some(MemtableHit::Row(_)) => None,
+            Some(MemtableHit::Deleted(version)) => group.born(row).is_some_and(|born| born >= version).then_some(row),
+        };
+        rows.iter().zip(hits).filter_map(is_shown).collect()
     }
 
     /// Whether row groups may hold a row of a key that the part of `version` deletes.

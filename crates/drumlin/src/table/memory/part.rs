@@ -58,10 +58,13 @@ impl MemRows {
     /// Notes from now on what is written to the unique ones of `indexes`; the rows have `schema`.
     pub(in crate::table) fn watch_values(&self, indexes: &[TableIndex], schema: &StoredSchema) -> Result<()> {
         for index in indexes.iter().filter(|index| index.definition.is_unique()) {
-            if self.values_of(index).is_none()
-                && let Some(values) = PartValues::of(index, schema)?
-            {
-                self.values.write().push(Arc::new(values));
+            if self.values_of(index).is_some() {
+                continue;
+            }
+            // Meanwhile nothing is written.
+            let mut all = self.values.write();
+            if let Some(values) = PartValues::of(index, schema, self.memtable.keys() == 0)? {
+                all.push(Arc::new(values));
             }
         }
         Ok(())
@@ -72,11 +75,13 @@ impl MemRows {
         self.values.read().iter().find(|values| values.is_of(index)).cloned()
     }
 
-    /// Notes what a commit has written.
-    pub(in crate::table) fn note_values(&self, rows: &PreparedRows, seq: Seq) {
-        for values in &*self.values.read() {
-            values.note(&values.hashes(&self.codec, rows), seq);
-        }
+    /// Puts rows into the memtable that the commit `seq` wrote.
+    pub(in crate::table) fn put(&self, rows: &PreparedRows, seq: Seq, time: Timestamp) -> Result<()> {
+        self.note(seq, time);
+        let values = self.values.read();
+        values.iter().for_each(|values| values.note(&self.codec, rows, seq));
+        self.memtable.insert(&rows.deletes, None, seq)?;
+        self.memtable.insert(&rows.puts, Some(&rows.rows), seq)
     }
 
     /// Notes that later commits put their rows elsewhere: the state was read again as a whole, with memtables of its own.

@@ -158,7 +158,7 @@ impl TableState {
     pub fn settle(&mut self, seq: Seq, time: Timestamp) -> Result<u64> {
         let mut bytes = 0;
         for (part, prepared) in std::mem::take(&mut self.unsettled.0) {
-            put(&part, &prepared, seq, time)?;
+            part.put(&prepared, seq, time)?;
             bytes += prepared.memory_bytes();
         }
         Ok(bytes)
@@ -186,7 +186,7 @@ impl TableState {
         match self.parts.iter().find(|part| part.version == version) {
             Some(part) => {
                 let prepared = change.prepared(&part.rows().codec)?;
-                put(part.rows(), &prepared, seq, time)
+                part.rows().put(&prepared, seq, time)
             }
             None => Ok(()),
         }
@@ -310,13 +310,6 @@ impl TableState {
     pub fn stored_rows(&self, version: Version) -> u64 {
         self.groups.iter().map(|group| self.visible(group, version).count(group.rows)).sum()
     }
-}
-
-fn put(part: &MemRows, prepared: &PreparedRows, seq: Seq, time: Timestamp) -> Result<()> {
-    part.note(seq, time);
-    part.note_values(prepared, seq);
-    part.memtable.insert(&prepared.deletes, None, seq)?;
-    part.memtable.insert(&prepared.puts, Some(&prepared.rows), seq)
 }
 
 /// The rows of `rows` whose runs were born before `version`.
