@@ -14,6 +14,9 @@ use crate::memtable::{Key, Keys, RowBytes};
 use crate::segment::read_stream;
 use crate::table::{IndexDefinition, TableCodec};
 
+/// The hash of what each row has in a unique index; none of a row that is not compared.
+pub(in crate::table) type RowHashes = Arc<[Option<u64>]>;
+
 /// Rows written and keys deleted by one call, in the form of a commit.
 #[derive(Clone, Debug, Default)]
 pub struct RowsChange {
@@ -35,7 +38,7 @@ pub struct PreparedRows {
     /// Places of `puts` and `deletes` in the order of their keys, computed at the first search.
     order: OnceLock<(Vec<u32>, Vec<u32>)>,
     /// The hashes of what the rows have in unique indexes.
-    hashes: Mutex<Vec<(IndexDefinition, Arc<[Option<u64>]>)>>,
+    hashes: Mutex<Vec<(IndexDefinition, RowHashes)>>,
 }
 
 impl PreparedRows {
@@ -44,12 +47,12 @@ impl PreparedRows {
         &self,
         index: &IndexDefinition,
         compute: impl FnOnce() -> Vec<Option<u64>>,
-    ) -> Arc<[Option<u64>]> {
+    ) -> RowHashes {
         let mut known = self.hashes.lock();
         if let Some((_, hashes)) = known.iter().find(|(own, _)| own == index) {
             return hashes.clone();
         }
-        let hashes: Arc<[Option<u64>]> = compute().into();
+        let hashes: RowHashes = compute().into();
         known.push((index.clone(), hashes.clone()));
         hashes
     }

@@ -1,6 +1,5 @@
 //! Row writes that are not in row groups yet, laid over the row groups of a version.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use super::row_writes::born_before;
 use super::values::meets;
 use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
+use crate::table::index::unique::Hashes;
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::{RowGroup, Rows, TableCodec, TableIndex, TableState};
@@ -122,7 +122,7 @@ impl Overlay {
     }
 
     /// The keys that rows with one of `hashes` in a unique index were written with, each once; `None` if that is not known.
-    pub fn keys_with(&self, index: &TableIndex, hashes: &HashSet<u64>) -> Option<Keys> {
+    pub fn keys_with(&self, index: &TableIndex, hashes: &Hashes) -> Option<Keys> {
         let mut found = Keys::default();
         for source in &self.sources {
             let values = source.part.values_of(index);
@@ -140,6 +140,21 @@ impl Overlay {
         let places = found.sorted_places();
         let first = |at: &usize| *at == 0 || found.get(places[at - 1] as usize) != found.get(places[*at] as usize);
         Some(found.take((0..places.len()).filter(first).map(|at| places[at] as usize)))
+    }
+
+    /// Those of `keys` that have a row, and the rows.
+    pub fn rows_with(&self, keys: &Keys) -> (Keys, RowBytes) {
+        let mut found = RowBytes::default();
+        let hits = self.find_many(keys, &mut found);
+        let mut rows = RowBytes::default();
+        let mut live = Vec::new();
+        for (at, hit) in hits.into_iter().enumerate() {
+            if let Some(MemtableHit::Row(place)) = hit {
+                live.push(at);
+                rows.push_with(|out| out.extend_from_slice(found.get(place as usize)));
+            }
+        }
+        (keys.take(live.into_iter()), rows)
     }
 
     /// Those of some rows of a row group that no key in memory hides; `keys` are theirs.

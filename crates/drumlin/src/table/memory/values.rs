@@ -6,8 +6,7 @@
 //!
 //! Entries are never removed: which row a key has is asked of the memtable, so a state of any time is served.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use parking_lot::Mutex;
@@ -15,7 +14,8 @@ use parking_lot::Mutex;
 use crate::base::{Result, Seq};
 use crate::memtable::Keys;
 use crate::table::index::definition::BoundIndex;
-use crate::table::index::unique::{ANY_VALUE, hashes_of, named_batch};
+use crate::table::index::unique::{ANY_VALUE, Hashes, hashes_of, named_batch};
+use crate::table::memory::batch::RowHashes;
 use crate::table::{IndexDefinition, PreparedRows, StoredSchema, TableCodec, TableIndex, Unique};
 
 /// What is written to a part in one index.
@@ -65,7 +65,7 @@ impl PartValues {
     }
 
     /// The hash of what each row has: none of one that is not compared, that of any value if they cannot be computed.
-    pub fn hashes(&self, codec: &TableCodec, rows: &PreparedRows) -> Arc<[Option<u64>]> {
+    pub fn hashes(&self, codec: &TableCodec, rows: &PreparedRows) -> RowHashes {
         let found = || -> Result<Vec<Option<u64>>> {
             let columns = codec.decode(&rows.puts, &rows.rows, &self.bound.columns)?;
             let batch = named_batch(codec.schema(), &self.bound.columns, columns, rows.puts.len())?;
@@ -88,7 +88,7 @@ impl PartValues {
     }
 
     /// Whether any of `hashes` was written after the commit `since`; `None` stands for all hashes.
-    pub fn wrote_any(&self, hashes: Option<&HashSet<u64>>, since: Seq) -> bool {
+    pub fn wrote_any(&self, hashes: Option<&Hashes>, since: Seq) -> bool {
         let written = self.written.lock();
         let first = written.entries.partition_point(|(seq, ..)| *seq <= since);
         written.entries[first..].iter().any(|(_, hash, _)| meets(hashes, *hash))
@@ -108,6 +108,6 @@ impl PartValues {
 }
 
 /// Whether a hash is among others.
-pub(in crate::table) fn meets(hashes: Option<&HashSet<u64>>, hash: u64) -> bool {
+pub(in crate::table) fn meets(hashes: Option<&Hashes>, hash: u64) -> bool {
     hash == ANY_VALUE || hashes.is_none_or(|hashes| hashes.contains(&hash) || hashes.contains(&ANY_VALUE))
 }
