@@ -239,12 +239,11 @@ impl Run {
                 self.expect(&format!("restore of {one}"), wanted, done)
             }
             19 => {
+                // Rows in memory would get a version of their own.
+                self.store.checkpoint(&Default::default()).map_err(told)?;
                 let versions = self.store.table(PATH).versions().map_err(told)?;
                 let [.., before, newest] = versions.as_slice() else { return Ok(()) };
                 let (before, newest) = (before.version, newest.version);
-                if self.read(AsOf::Version(newest)).map_err(told)? != self.rows {
-                    return Ok(());
-                }
                 let wanted = self.read(AsOf::Version(before)).map_err(told)?;
                 let done = self.store.delete_versions(&[(PATH.into(), vec![newest])], Missing::Refuse).map(drop);
                 self.expect(&format!("deletion of {newest}"), wanted, done)
@@ -312,8 +311,8 @@ pub fn run(seed: u64, steps: u32) -> Result<u32, String> {
 #[test]
 fn what_breaks_a_unique_index_is_refused() {
     let refused = std::sync::atomic::AtomicU32::new(0);
-    seeds::each(0..16, 16, |seed| {
+    seeds::each(0..10, 6, |seed| {
         refused.fetch_add(run(seed, 60).unwrap(), std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(refused.into_inner() > 100, "hardly any was refused");
+    assert!(refused.into_inner() > 80, "hardly any was refused");
 }

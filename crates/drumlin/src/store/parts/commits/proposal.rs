@@ -80,8 +80,10 @@ impl Proposal {
             return false;
         }
         match &mut self.work {
-            Work::Done(draft) => draft.effects().iter().any(Effect::may_add_rows),
-            Work::Build(build) => build(now).is_ok_and(|effects| effects.iter().any(Effect::may_add_rows)),
+            Work::Done(draft) => draft.effects().iter().any(|effect| concerns_unique(effect, draft.state())),
+            Work::Build(build) => {
+                build(now).is_ok_and(|effects| effects.iter().any(|effect| concerns_unique(effect, now)))
+            }
             Work::InTurn(_) => self.adds_rows,
         }
     }
@@ -189,6 +191,16 @@ pub(in crate::store) fn admit(
     transaction.effects.extend(expired.effects);
     *working = next;
     Ok((transaction, after))
+}
+
+/// Whether an effect may add rows to a table that has unique indexes in `state`, or makes them.
+fn concerns_unique(effect: &Effect, state: &State) -> bool {
+    let has_unique = |table: TableId| {
+        let table = state.table(table).ok().flatten();
+        table.is_some_and(|table| table.unique_indexes().next().is_some())
+    };
+    let makes = matches!(effect, Effect::PutIndex { .. } | Effect::CopyTable { .. });
+    effect.may_add_rows() && (makes || effect.table().is_some_and(has_unique))
 }
 
 /// The table that an effect makes a version of.
