@@ -179,8 +179,7 @@ pub fn missing(ok: bool) -> Missing {
 pub fn index_options(
     columns: &[String],
     condition: Option<&str>,
-    unique: bool,
-    deferred: bool,
+    (unique, deferred): (bool, bool),
 ) -> PyResult<(Vec<Expression>, IndexOptions)> {
     let columns = columns.iter().map(|text| Expression::parse(text)).collect::<Result<_, _>>().map_err(raise)?;
     let condition = condition.map(Filter::parse).transpose().map_err(raise)?;

@@ -468,18 +468,16 @@ impl Table {
         Ok((checks, not_null, values, made))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is given by name in Python")]
     fn create_index(
         &self,
         py: Python<'_>,
         name: &str,
         columns: Vec<String>,
         condition: Option<&str>,
-        unique: bool,
-        deferred: bool,
+        flags: (bool, bool),
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        let (columns, options) = index_options(&columns, condition, unique, deferred)?;
+        let (columns, options) = index_options(&columns, condition, flags)?;
         with_progress(py, progress, |task| self.core.create_index(name, &columns, &IndexOptions { task, ..options }))
     }
 

@@ -449,8 +449,7 @@ class Table:
         name: str,
         columns: _List[str],
         condition: str | None,
-        unique: bool,
-        deferred: bool,
+        flags: tuple[bool, bool],
         progress: _Progress | None,
     ) -> None: ...
     def drop_index(self, name: str) -> None: ...

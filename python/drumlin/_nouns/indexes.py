@@ -81,7 +81,7 @@ class Indexes:
         condition = None if where is None else str(where)
         if condition is not None and not condition.strip():
             raise InvalidArgument("where is empty; leave it out for an index of all rows")
-        self._core.create_index(_name(name), _texts(columns), condition, unique, deferred, progress)
+        self._core.create_index(_name(name), _texts(columns), condition, (unique, deferred), progress)
 
     def drop_index(self, name: str) -> None:
         """Drops an index. :meth:`Store.reclaim <drumlin.Store.reclaim>` frees its space.

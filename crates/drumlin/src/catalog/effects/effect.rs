@@ -11,7 +11,7 @@ use crate::block::Address;
 use crate::catalog::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::table::{
     Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
-    RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, Unique, VersionKind,
+    RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
 /// One thing that happens to a store.
@@ -411,65 +411,6 @@ impl Effect {
             | Effect::ProveIndex { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
-        }
-    }
-
-    /// Whether the newest version of its table may have rows after it that it did not have before, or must have none with the values of
-    /// another. Not of a copy of a whole table, or of one from another store, which keeps what that one kept.
-    pub fn may_add_rows(&self) -> bool {
-        match self {
-            Effect::ChangeTable { change, .. } => !change.groups.is_empty(),
-            Effect::WriteRows { rows, .. } => rows.has_rows(),
-            Effect::CopyTable { version, .. } => version.is_some(),
-            Effect::PutIndex { definition, .. } => definition.unique == Unique::Proven,
-            Effect::UpdateTable { .. }
-            | Effect::PatchTable { .. }
-            | Effect::RestoreTable { .. }
-            | Effect::DeleteVersions { .. } => true,
-            Effect::OpenSession { .. }
-            | Effect::Nodes(_)
-            | Effect::SetRetention { .. }
-            | Effect::CreateTable { .. }
-            | Effect::AddBlocks { .. }
-            | Effect::RewriteTable { .. }
-            | Effect::DropTable { .. }
-            | Effect::UndropTable { .. }
-            | Effect::Condemn { .. }
-            | Effect::Reclaimed { .. }
-            | Effect::PutSnapshot { .. }
-            | Effect::DropSnapshot { .. }
-            | Effect::SetDefaultRetention { .. }
-            | Effect::PutProjection { .. }
-            | Effect::DropProjection { .. }
-            | Effect::PutTrigger { .. }
-            | Effect::TriggerDone { .. }
-            | Effect::DropTrigger { .. }
-            | Effect::MoveGroups { .. }
-            | Effect::AddInline { .. }
-            | Effect::FreezeRows { .. }
-            | Effect::FlushRows { .. }
-            | Effect::FenceSessions { .. }
-            | Effect::ForgetSessions { .. }
-            | Effect::FlushWithHistory { .. }
-            | Effect::OpenHold { .. }
-            | Effect::Beat { .. }
-            | Effect::EndHolds { .. }
-            | Effect::PutJob { .. }
-            | Effect::ForgetJobs { .. }
-            | Effect::MoveTable { .. }
-            | Effect::MoveShared { .. }
-            | Effect::EraseRows { .. }
-            | Effect::ShrinkGroups { .. }
-            | Effect::SetSchemas { .. }
-            | Effect::SetMetadata { .. }
-            | Effect::Tell { .. }
-            | Effect::CountChanged { .. }
-            | Effect::AdoptTables { .. }
-            | Effect::ReorderTable { .. }
-            | Effect::AdvanceSequences { .. }
-            | Effect::DropIndex { .. }
-            | Effect::PutRuns { .. }
-            | Effect::ProveIndex { .. } => false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What happens to a store: effects and what they did, transactions being built, and what these depend on.
 
+mod added_rows;
 pub(super) mod changes;
 pub(super) mod described;
 pub(super) mod draft;

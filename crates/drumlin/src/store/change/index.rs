@@ -64,7 +64,7 @@ impl Table {
     ///
     /// If it is to be `unique`, every commit that would leave two rows of the newest version with the same values, none of them null, is
     /// refused as a whole, whichever call, process or store it comes from. It holds for the newest version, so that a version with such rows
-    /// is not restored either. Outside a transaction others may write meanwhile: the index first refuses new rows, then all are compared.
+    /// is not restored either. Outside a transaction others may go on to write: the index first refuses new rows, then all are compared.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::{Error, Result, TableId};
 use crate::catalog::State;
 use crate::store::Store;
-use crate::store::parts::{Proof, Proposal, TableProof, adding, admit};
+use crate::store::parts::{Proposal, TableProof, UniqueProof, adding, admit};
 use crate::store::read::resolve::{newest, of_table};
 use crate::table::{Judge, Judged, TableIndex, TableState};
 
@@ -21,13 +21,13 @@ impl Store {
             return Ok(proposal);
         }
         let mut after = State::clone(&base);
-        proposal.proof = Proof::sought();
+        proposal.proof = UniqueProof::sought();
         let time = base.time.max(self.commits().times().now(base.time));
         let at = (base.seq.next(), time, self.commits().times().age(time));
         let is_newest = Arc::ptr_eq(&proposal.base, &base);
         // What is refused is refused in its turn, where the state may be newer.
         let Ok((transaction, next)) = admit(&mut after, &mut proposal, is_newest, true, at) else {
-            proposal.proof = Proof::default();
+            proposal.proof = UniqueProof::default();
             return Ok(proposal);
         };
         let mut found = BTreeMap::new();
@@ -36,7 +36,7 @@ impl Store {
                 found.extend(self.compared(&base, &next, &table)?.map(|proof| (id, proof)));
             }
         }
-        proposal.proof = Proof::found(found);
+        proposal.proof = UniqueProof::found(found);
         Ok(proposal)
     }
 

@@ -15,7 +15,7 @@ mod watched;
 
 pub(super) use commits::feeds::{CommitRecord, Feeds};
 pub(super) use commits::pins::Pin;
-pub(super) use commits::proof::{Proof, TableProof, adding};
+pub(super) use commits::proof::{TableProof, UniqueProof, adding};
 pub(super) use commits::proposal::{Proposal, Work, admit};
 pub(super) use commits::queue::Answer;
 pub(super) use commits::turns::Commits;

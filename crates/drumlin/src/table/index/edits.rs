@@ -11,7 +11,7 @@ use crate::base::{Error, Result, Version};
 use crate::block::Address;
 use crate::table::index::mask::place;
 use crate::table::{
-    IndexDefinition, IndexRun, NewRun, RowGroup, RunOptions, TableIndex, TableState, Unique, plan_runs,
+    IndexDefinition, IndexRun, NewRun, RowGroup, RunOptions, StoredSchema, TableIndex, TableState, Unique, plan_runs,
 };
 
 /// What became of the parts of runs.
@@ -53,6 +53,20 @@ impl TableState {
     /// Its indexes of which no two rows may have the same values.
     pub fn unique_indexes(&self) -> impl Iterator<Item = &TableIndex> {
         self.indexes.list.iter().filter(|index| index.definition.is_unique())
+    }
+
+    /// `InvalidArgument` if a unique index means something in the newest version, and nothing in `schema`, which follows.
+    pub fn check_unique_columns(&self, schema: &StoredSchema) -> Result<()> {
+        let Some(own) = self.schema() else { return Ok(()) };
+        for definition in self.unique_indexes().map(|index| &index.definition) {
+            if definition.named(own)?.is_some() && definition.named(schema)?.is_none() {
+                let name = &definition.name;
+                return Err(Error::invalid(format!(
+                    "a column of the unique index '{name}' would go, or get another type; drop the index first"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The table without an index, and where its runs were stored. `NotFound` if it does not have it.

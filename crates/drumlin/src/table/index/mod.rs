@@ -10,6 +10,8 @@
 //!   by the bytes that would be read (*choice.rs*). So an index may say too much, but never too little.
 //! - Runs are made from row groups (*build.rs*), of as many at once as *grouping.rs* says, and checked against them (*check.rs*).
 //!
+//! - Of a *unique* index no two rows of the newest version have the same values: what a commit would leave is judged (*unique.rs*).
+//!
 //! A run covers a row group by the address of its *deciding layer*, the newest that has a column of the index: that one determines those
 //! below, and what lies above has other columns. So a patch of other columns keeps the cover, copies share it, and what is rewritten is
 //! covered no more, without anybody looking for it. A row group that lacks a column of the index is never covered: statistics decide it.
@@ -17,6 +19,7 @@
 pub(super) mod build;
 pub(super) mod check;
 pub(super) mod choice;
+pub(super) mod compared;
 pub(super) mod definition;
 pub(super) mod edits;
 pub(super) mod fences;

@@ -8,120 +8,33 @@
 //! with a null are not compared with any. Values are compared by hash first, and where two hashes are equal, themselves.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::BuildHasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
-use arrow::buffer::{NullBuffer, ScalarBuffer};
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use foldhash::quality::FixedState;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use foldhash::fast::FixedState;
 use roaring::RoaringBitmap;
 
+use super::compared::{Compared, Hashes, hashes_of, meets, named_batch};
 use super::definition::{BoundIndex, NamedIndex};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Pool, Result, Seq};
 use crate::block::{Address, BlockReader};
-use crate::filter::{BoundFilter, Filter, narrow_integers};
+use crate::filter::{BoundFilter, Filter};
 use crate::segment::join_batches;
 use crate::table::index::mask::{Asked, Mask};
 use crate::table::memory::overlay::Overlay;
-use crate::table::memory::values::meets;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::matching::matching;
-use crate::table::schema::arrays::{find, shown};
+use crate::table::schema::arrays::find;
 use crate::table::write::computed::rows_of;
-use crate::table::write::merge_keys::KeyRows;
 use crate::table::{Constants, KeyRange, ReadAs, ReadPoint, RowGroup, Rows, TableIndex, TableState};
-
-/// Stands for any hash: of a value that could not be computed.
-pub(in crate::table) const ANY_VALUE: u64 = u64::MAX;
-
-/// Hashes of values.
-pub(in crate::table) type Hashes = HashSet<u64, foldhash::fast::FixedState>;
 
 /// More values than these are looked for by a scan, rather than by a filter that lists them.
 const LISTED_MAX: usize = 10_000;
 
-/// The hashes of so many values are held at once; more are judged in parts.
+/// At most the hashes of this number of values are held at once; more values are judged in parts.
 const HELD_MAX: u64 = 8 << 20;
-
-/// The values of rows that are compared.
-struct Compared {
-    values: Vec<ArrayRef>,
-    wanted: Option<BooleanArray>,
-    nulls: Option<NullBuffer>,
-    /// Of one value that is an integer or a time.
-    integers: Option<ScalarBuffer<i64>>,
-    keys: OnceLock<KeyRows>,
-}
-
-impl Compared {
-    fn of(bound: &BoundIndex, columns: &RecordBatch) -> Result<Self> {
-        let (values, wanted) = bound.values(columns)?;
-        let nulls = values.iter().fold(None, |nulls, value| {
-            let own = value.logical_nulls();
-            NullBuffer::union(nulls.as_ref(), own.as_ref())
-        });
-        let integers = if let [value] = &values[..] { narrow_integers(&**value) } else { None };
-        let compared = Self { values, wanted, nulls, integers, keys: OnceLock::new() };
-        if compared.integers.is_none() {
-            compared.keys()?;
-        }
-        Ok(compared)
-    }
-
-    fn keys(&self) -> Result<&KeyRows> {
-        if let Some(keys) = self.keys.get() {
-            return Ok(keys);
-        }
-        let keys = KeyRows::new(self.values.clone(), true)?;
-        Ok(self.keys.get_or_init(|| keys))
-    }
-
-    /// Whether the index has a row, and none of its values is null.
-    fn is_compared(&self, row: usize) -> bool {
-        self.wanted.as_ref().is_none_or(|wanted| wanted.is_valid(row) && wanted.value(row))
-            && self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row))
-    }
-
-    /// The hash of the values of a row that is compared.
-    fn hash(&self, row: usize) -> Option<u64> {
-        if !self.is_compared(row) {
-            return None;
-        }
-        let hash = match &self.integers {
-            Some(integers) => FixedState::default().hash_one(integers[row]),
-            None => FixedState::default().hash_one(self.keys.get()?.get(row)?),
-        };
-        Some(if hash == ANY_VALUE { 0 } else { hash })
-    }
-
-    fn shown(&self, row: usize) -> Result<String> {
-        let values = self.values.iter().map(|value| shown(value, row)).collect::<Result<Vec<_>>>()?;
-        Ok(values.join(", "))
-    }
-}
-
-/// The hashes of the values of rows; `None` for those that are not compared.
-pub(in crate::table) fn hashes_of(bound: &BoundIndex, columns: &RecordBatch) -> Result<Vec<Option<u64>>> {
-    let compared = Compared::of(bound, columns)?;
-    Ok((0..columns.num_rows()).map(|row| compared.hash(row)).collect())
-}
-
-/// Columns of a schema, by their places there.
-pub(in crate::table) fn named_batch(
-    schema: &SchemaRef,
-    places: &[usize],
-    columns: Vec<ArrayRef>,
-    rows: usize,
-) -> Result<RecordBatch> {
-    let field = |(at, column): (&usize, &ArrayRef)| {
-        Arc::new(Field::new(schema.field(*at).name(), column.data_type().clone(), true))
-    };
-    let fields: Vec<_> = places.iter().zip(&columns).map(field).collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
-}
 
 /// The values that a commit adds to an index, which no other row has.
 #[derive(Clone, Debug)]
@@ -157,7 +70,7 @@ pub struct Judge<'a> {
 }
 
 /// How rows with some values are looked for.
-struct Search<'a> {
+struct ValueSearch<'a> {
     index: &'a TableIndex,
     bound: BoundIndex,
     schema: &'a SchemaRef,
@@ -185,7 +98,7 @@ impl<'a> Judge<'a> {
             return Ok(nothing());
         }
         let mut search =
-            Search { index, bound: named.bound(seen)?, schema: &seen.0, filter: None, mask: None, range: None };
+            ValueSearch { index, bound: named.bound(seen)?, schema: &seen.0, filter: None, mask: None, range: None };
         let passes = rows.div_ceil(HELD_MAX);
         let mut all = Hashes::default();
         for pass in 0..passes {
@@ -212,7 +125,12 @@ impl<'a> Judge<'a> {
     }
 
     /// The same search for the values of the rows of `added` alone.
-    fn narrowed(&self, search: Search<'a>, named: &NamedIndex, added: Vec<RecordBatch>) -> Result<Search<'a>> {
+    fn narrowed(
+        &self,
+        search: ValueSearch<'a>,
+        named: &NamedIndex,
+        added: Vec<RecordBatch>,
+    ) -> Result<ValueSearch<'a>> {
         let Some(first) = added.first() else { return Ok(search) };
         let schema = search.schema;
         let column = named.values[0].as_column().map(|name| find(schema, name)).transpose()?;
@@ -220,17 +138,17 @@ impl<'a> Judge<'a> {
         let range = name.map(|name| KeyRange::of(&added, &[name])).transpose()?.flatten();
         let range = column.zip(range);
         if added.iter().map(RecordBatch::num_rows).sum::<usize>() > LISTED_MAX {
-            return Ok(Search { range, ..search });
+            return Ok(ValueSearch { range, ..search });
         }
         let (values, _) = search.bound.values(&join_batches(&first.schema(), &added)?)?;
         let listed = named.values.iter().zip(&values).filter_map(|(value, list)| value.one_of(list));
         let Some(filter) = Filter::all_of(named.condition.iter().flat_map(Filter::terms).chain(listed)) else {
-            return Ok(Search { range, ..search });
+            return Ok(ValueSearch { range, ..search });
         };
         let (read_as, version) = (ReadAs::new(schema.clone(), Constants::new()), self.read_point.version);
         let (reader, pool, table) = (self.reader, self.pool, self.table);
         let mask = Asked { reader, pool, table, version, read_as: &read_as, limit: None }.mask(&filter)?;
-        Ok(Search { filter: Some(filter.bind(schema)?), mask, range, ..search })
+        Ok(ValueSearch { filter: Some(filter.bind(schema)?), mask, range, ..search })
     }
 
     /// Row groups with rows that may not have been there before, and these.
@@ -275,7 +193,7 @@ impl<'a> Judge<'a> {
     /// Gives the columns of the index in the rows that were added, batch by batch.
     fn for_added(
         &self,
-        search: &Search<'_>,
+        search: &ValueSearch<'_>,
         added: &[(Arc<RowGroup>, Rows)],
         mut give: impl FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
@@ -300,7 +218,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Values that two rows have, of those whose hashes are given, with how often they are there already.
-    fn twice(&self, search: &Search<'_>, counts: &mut HashMap<u64, u32, FixedState>) -> Result<Option<String>> {
+    fn twice(&self, search: &ValueSearch<'_>, counts: &mut HashMap<u64, u32, FixedState>) -> Result<Option<String>> {
         let mut base = *self;
         if let Some((then, newest)) =
             self.then.and_then(|then| Some((then, then.newest()?))).filter(|_| planted(Bug::JudgeBase))
@@ -359,7 +277,7 @@ impl<'a> Judge<'a> {
     /// Gives the visible rows of row groups whose values have one of these hashes, and the hashes. Rows in memory may hide some.
     fn search(
         &self,
-        search: &Search<'_>,
+        search: &ValueSearch<'_>,
         wanted: &Hashes,
         mut give: impl FnMut(&GroupReader<'_>, RoaringBitmap, Vec<u64>) -> Result<()>,
     ) -> Result<()> {
@@ -401,7 +319,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The columns of the index in the visible rows that are in memory: all, or at least those whose values have one of these hashes.
-    fn in_memory(&self, search: &Search<'_>, wanted: Option<&Hashes>) -> Result<Option<RecordBatch>> {
+    fn in_memory(&self, search: &ValueSearch<'_>, wanted: Option<&Hashes>) -> Result<Option<RecordBatch>> {
         let Some(overlay) = Overlay::new(self.table, self.read_point) else { return Ok(None) };
         let (codec, columns) = (overlay.codec(), &search.bound.columns);
         let keys = wanted.and_then(|wanted| overlay.keys_with(search.index, wanted));

@@ -7,10 +7,9 @@ use roaring::RoaringBitmap;
 
 use super::part::{MemRows, Unsettled};
 use super::row_writes::born_before;
-use super::values::meets;
 use crate::base::{Result, Seq, Version};
 use crate::memtable::{Key, Keys, RowBytes};
-use crate::table::index::unique::Hashes;
+use crate::table::index::compared::{Hashes, meets};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::{RowGroup, Rows, TableCodec, TableIndex, TableState};

@@ -61,7 +61,7 @@ impl MemRows {
             if self.values_of(index).is_some() {
                 continue;
             }
-            // Meanwhile nothing is written.
+            // While this is held, nothing is written.
             let mut all = self.values.write();
             if let Some(values) = PartValues::of(index, schema, self.memtable.keys() == 0)? {
                 all.push(Arc::new(values));

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use crate::base::{Result, Seq};
 use crate::memtable::Keys;
+use crate::table::index::compared::{ANY_VALUE, Hashes, hashes_of, meets, named_batch};
 use crate::table::index::definition::BoundIndex;
-use crate::table::index::unique::{ANY_VALUE, Hashes, hashes_of, named_batch};
 use crate::table::memory::batch::RowHashes;
 use crate::table::{IndexDefinition, PreparedRows, StoredSchema, TableCodec, TableIndex, Unique};
 
@@ -105,9 +105,4 @@ impl PartValues {
             }
         }
     }
-}
-
-/// Whether a hash is among others.
-pub(in crate::table) fn meets(hashes: Option<&Hashes>, hash: u64) -> bool {
-    hash == ANY_VALUE || hashes.is_none_or(|hashes| hashes.contains(&hash) || hashes.contains(&ANY_VALUE))
 }

@@ -405,6 +405,7 @@ impl<'a> Columns<'a> {
             // Whether its rows can be held in memory.
             TableCodec::new(&changed.0, &self.order)?.check()?;
         }
+        self.table.check_unique_columns(&changed)?;
         Ok(Some(changed))
     }
 }
@@ -422,43 +423,20 @@ impl TableState {
             Alter::DropConstraints(names) => columns.release(names)?,
         }
         let (doubtful, forbidden) = (std::mem::take(&mut columns.doubtful), std::mem::take(&mut columns.forbidden));
-        let Some(schema) = columns.schema()? else { return Ok(None) };
-        if let Some(name) = self.left_by(&schema)? {
-            return Err(Error::invalid(format!(
-                "the unique index '{name}' is of a column that would go; drop the index first"
-            )));
-        }
-        Ok(Some(Altered { schema, doubtful, forbidden }))
-    }
-
-    /// The name of a unique index that means something in the newest version, and nothing in `schema`.
-    fn left_by(&self, schema: &StoredSchema) -> Result<Option<&str>> {
-        let Some(own) = self.schema() else { return Ok(None) };
-        for index in self.unique_indexes() {
-            if index.definition.named(own)?.is_some() && index.definition.named(schema)?.is_none() {
-                return Ok(Some(&index.definition.name));
-            }
-        }
-        Ok(None)
+        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden }))
     }
 
     /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order, and the values with which
-    /// columns were added that are the same in it. `SchemaMismatch` if the frame lacks a column that a check or a unique index refers to.
+    /// columns were added that are the same in it. `SchemaMismatch` if the frame lacks a column that a check refers to, `InvalidArgument` if
+    /// it lacks one of a unique index.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
         let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
-        let came = match own {
-            None => came,
-            own => came.with_metadata(compressed_as(&came.0, None, own).metadata().clone()),
-        };
+        let compressed = own.map(|own| compressed_as(&came.0, None, Some(own)).metadata().clone());
+        let came = compressed.map_or(came.clone(), |metadata| came.with_metadata(metadata));
         let came = self.with_own_fills(came);
+        self.check_unique_columns(&came)?;
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
-        let came = self.with_own_constraints(came)?;
-        match self.left_by(&came)? {
-            None => Ok(came),
-            Some(name) => Err(Error::schema_mismatch(format!(
-                "the data lacks a column of the unique index '{name}', or has another type for it; drop the index first"
-            ))),
-        }
+        self.with_own_constraints(came)
     }
 
     /// The schema of another table's version that replaces all rows, with the constraints of this table beside its own; `None` if it has

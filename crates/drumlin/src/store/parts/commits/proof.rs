@@ -16,12 +16,12 @@ use crate::table::{IndexDefinition, SoundValues, TableState};
 
 /// What was found of the tables that a commit adds rows to.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store) struct Proof {
-    kind: ProofKind,
+pub(in crate::store) struct UniqueProof {
+    kind: UniqueProofKind,
 }
 
 #[derive(Clone, Debug, Default)]
-enum ProofKind {
+enum UniqueProofKind {
     /// Nothing was compared.
     #[default]
     None,
@@ -44,27 +44,27 @@ pub(in crate::store) struct TableProof {
     pub groups: BTreeSet<Address>,
 }
 
-impl Proof {
+impl UniqueProof {
     /// One that is being looked for.
     pub fn sought() -> Self {
-        Self { kind: ProofKind::Sought }
+        Self { kind: UniqueProofKind::Sought }
     }
 
     /// What was found.
     pub fn found(tables: BTreeMap<TableId, TableProof>) -> Self {
-        Self { kind: ProofKind::Found(tables) }
+        Self { kind: UniqueProofKind::Found(tables) }
     }
 
     /// `Conflict` if the rows that a transaction adds, which leads from `before` to `after`, were not compared with all others.
     pub fn check(&self, before: &State, after: &State, transaction: &TransactionRecord) -> Result<()> {
-        if matches!(self.kind, ProofKind::Sought) || !after.has_unique_indexes() {
+        if matches!(self.kind, UniqueProofKind::Sought) || !after.has_unique_indexes() {
             return Ok(());
         }
         for id in adding(transaction) {
             let Some(next) = after.table(id)?.filter(|table| table.unique_indexes().next().is_some()) else { continue };
             let now = before.table(id)?;
             let found = match &self.kind {
-                ProofKind::Found(tables) => tables.get(&id),
+                UniqueProofKind::Found(tables) => tables.get(&id),
                 _ => None,
             };
             if !found.is_some_and(|found| found.holds(now.as_deref(), &next)) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::proof::Proof;
+use super::proof::UniqueProof;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord, carry_over, check_written};
@@ -52,14 +52,22 @@ pub(in crate::store) struct Proposal {
     /// What its writer says of it.
     note: Note,
     /// That the rows which it adds keep unique indexes.
-    pub proof: Proof,
+    pub proof: UniqueProof,
     /// See [`Proposal::adding_rows`].
     adds_rows: bool,
 }
 
 impl Proposal {
     pub fn new(base: Arc<State>, footprint: Footprint, work: Work) -> Self {
-        Self { base, footprint, work, began: None, note: Note::default(), proof: Proof::default(), adds_rows: false }
+        Self {
+            base,
+            footprint,
+            work,
+            began: None,
+            note: Note::default(),
+            proof: UniqueProof::default(),
+            adds_rows: false,
+        }
     }
 
     /// One of effects made on `base`; deletions by position are carried over.
