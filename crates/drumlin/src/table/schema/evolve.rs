@@ -427,8 +427,7 @@ impl TableState {
     }
 
     /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order, and the values with which
-    /// columns were added that are the same in it. `SchemaMismatch` if the frame lacks a column that a check refers to, `InvalidArgument` if
-    /// it lacks one of a unique index.
+    /// columns were added that are the same in it. `SchemaMismatch` if the frame lacks a column of a check, `InvalidArgument` of a unique index.
     pub fn constrained(&self, came: StoredSchema) -> Result<StoredSchema> {
         let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
         let compressed = own.map(|own| compressed_as(&came.0, None, Some(own)).metadata().clone());
