@@ -392,7 +392,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 116] = [
+    let single: [(Bug, Check); 117] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -451,6 +451,7 @@ fn main() {
         (Bug::IgnoreIndexCondition, basics::conditions_are_part_of_filters),
         (Bug::IndexOfOtherType, basics::other_types_are_scanned),
         (Bug::ForgetOpenParts, basics::long_values_are_hits),
+        (Bug::KeepPlaces, basics::runs_are_merged),
         (Bug::SkipValues, unique::others_are_noticed),
         (Bug::JudgeBase, unique::results_are_judged),
         (Bug::CompareAllRows, unique::rows_of_the_index_are_compared),

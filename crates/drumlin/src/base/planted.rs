@@ -278,6 +278,8 @@ pub enum Bug {
     CompareAllRows = 230,
     /// Rows that were there before an index was made are not compared when it becomes unique.
     TrustOldRows = 231,
+    /// Entries of runs that are merged name row groups by their places in the old runs.
+    KeepPlaces = 232,
 }
 
 #[cfg(feature = "planted-bugs")]

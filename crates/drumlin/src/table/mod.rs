@@ -30,6 +30,7 @@ pub use index::edits::RunParts;
 pub use index::fences::pages_of;
 pub use index::grouping::{RunOptions, RunPlan, plan_runs};
 pub use index::mask::IndexCost;
+pub use index::merging::{MergedRun, merge_runs};
 pub use index::run::{IndexRun, Indexes, NewRun, TableIndex};
 pub use index::unique::{Judge, Judged, SoundValues};
 pub use keys::codec::TableCodec;

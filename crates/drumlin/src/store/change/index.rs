@@ -165,6 +165,7 @@ impl Table {
         let options = RunOptions { rows_min: 1, again: true, ..store.run_options() };
         let mut report = CheckpointReport::default();
         store.make_runs(Some((table.id, Some(index))), &options, &mut Default::default(), task, &mut report)?;
+        store.merge_made(table.id, task, &mut report)?;
         refuse_failures(report)
     }
 }
@@ -201,6 +202,12 @@ fn remove_index(state: &State, table: TableId, index: u64) -> Vec<Effect> {
 }
 
 impl Store {
+    /// Merges what runs of a table have come together.
+    fn merge_made(&self, table: TableId, task: &Task, report: &mut CheckpointReport) -> Result<()> {
+        let options = RunOptions { rows_min: u64::MAX, ..self.run_options() };
+        self.make_runs(Some((table, None)), &options, &mut Default::default(), task, report)
+    }
+
     /// Compares all rows with each other in an index that refuses new ones with the values of another, and says that no two have the same.
     fn prove_index(&self, table: TableId, index: u64) -> Result<()> {
         if !planted(Bug::TrustOldRows) {
@@ -219,6 +226,7 @@ impl Store {
         let options = RunOptions { rows_min: 1, ..self.run_options() };
         let mut report = CheckpointReport::default();
         self.make_runs(Some((table, None)), &options, &mut Default::default(), task, &mut report)?;
+        self.merge_made(table, task, &mut report)?;
         refuse_failures(report)
     }
 }

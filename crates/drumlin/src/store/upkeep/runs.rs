@@ -9,17 +9,23 @@ use std::sync::Arc;
 use super::checkpoint_report::CheckpointReport;
 use super::plans::place;
 use crate::base::{Meter, Result, TableId, Task, caught};
-use crate::block::{Address, WrittenBlock};
+use crate::block::{Address, BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, State};
 use crate::store::Store;
 use crate::store::commit::blocks::add_blocks;
-use crate::table::{BuiltRun, GroupId, NewRun, RunOptions, RunPlan, StoredSchema, TableState, build_run, plan_runs};
+use crate::table::{
+    BuiltRun, GroupId, IndexRun, MergedRun, NewRun, RunOptions, RunPlan, StoredSchema, TableState, build_run,
+    merge_runs, plan_runs,
+};
 
 /// Row groups for which an index cannot be computed: table, index, row group.
 pub(in crate::store) type Uncomputable = BTreeSet<(TableId, u64, GroupId)>;
 
 /// Bytes of memory that an entry takes while a run is made, about.
 const ENTRY_BYTES: u64 = 96;
+
+/// The rows of the largest runs where there is hardly any memory; one row group may have more.
+const RUN_ROWS_MIN: u64 = 64;
 
 /// Runs that are committed together: of one index, in one of its table's schemas.
 struct Placed {
@@ -35,7 +41,7 @@ impl Store {
     pub(in crate::store) fn run_options(&self) -> RunOptions {
         let options = RunOptions::default();
         let rows = self.options().memory_bytes / 2 / ENTRY_BYTES;
-        RunOptions { rows_max: options.rows_max.min(rows.max(u64::from(crate::table::ROWS_MAX))), ..options }
+        RunOptions { rows_max: options.rows_max.min(rows.max(RUN_ROWS_MIN)), ..options }
     }
 
     /// Makes the runs of the indexes of one table, or of one of its indexes, or of all tables that an ordinary checkpoint looks at. A
@@ -69,18 +75,23 @@ impl Store {
                 let of_table = plan_runs(&table, options, &left_out)?.into_iter().filter(wanted);
                 plans.extend(of_table.map(|plan| (table.clone(), plan)));
             }
-            let groups = plans.iter().flat_map(|(_, plan)| &plan.runs).map(|run| run.len() as u64).sum();
+            let merged = |plan: &RunPlan| plan.merges.iter().flatten().map(|run| run.covers.len() as u64).sum::<u64>();
+            let made = |plan: &RunPlan| plan.runs.iter().map(|run| run.len() as u64).sum::<u64>();
+            let groups = plans.iter().map(|(_, plan)| made(plan) + merged(plan)).sum();
             let mut meter = Meter::new(task, &*self.env().clock, groups, groups);
             for (table, plan) in plans {
-                let RunPlan { index, schema, runs, replaces } = plan;
+                let RunPlan { index, schema, runs, replaces, merges } = plan;
                 // Until the last of them is there, what they take the place of is needed.
                 let commits = match replaces.is_empty() {
                     true => runs.into_iter().map(|run| vec![run]).collect(),
                     false => vec![runs],
                 };
                 for runs in commits {
-                    let part = RunPlan { index, schema, runs, replaces: replaces.clone() };
+                    let part = RunPlan { index, schema, runs, replaces: replaces.clone(), merges: Vec::new() };
                     self.make_together(&state, &table, part, uncomputable, (task, &mut meter), report)?;
+                }
+                for runs in merges {
+                    self.merge_together(&state, &table, index, &runs, (task, &mut meter), report)?;
                 }
             }
             Ok(())
@@ -127,10 +138,64 @@ impl Store {
             }
             meter.step(groups.len() as u64, groups.len() as u64)?;
         }
-        writer.finish()?;
         if placed.runs.is_empty() && placed.replaces.is_empty() {
             return Ok(());
         }
+        self.commit_runs(state, placed, writer, report)
+    }
+
+    /// Merges runs into one, and commits it.
+    fn merge_together(
+        &self,
+        state: &Arc<State>,
+        table: &Arc<TableState>,
+        index: u64,
+        runs: &[Arc<IndexRun>],
+        (task, meter): (&Task, &mut Meter<'_>),
+        report: &mut CheckpointReport,
+    ) -> Result<()> {
+        let Some(of) = table.indexes.list.iter().find(|own| own.id == index) else { return Ok(()) };
+        let Some(schema) = runs.first().map(|run| run.schema) else { return Ok(()) };
+        let mut writer = self.block_writer()?.inline(self.options().inline_bytes);
+        let mut parts: Vec<(Address, u32)> = Vec::new();
+        let push = |part: EncodedRowGroup| {
+            let entries = part.rows;
+            parts.push((writer.push(part)?, entries));
+            Ok(())
+        };
+        let (reader, pool) = (self.reader(), &self.env().pool);
+        let MergedRun { open, covers } =
+            match caught(|| merge_runs(reader, pool, table, &of.definition, runs, &task.cancel, push)) {
+                Err(e) if !e.kind().leaves_others() => return Err(e),
+                // They stay as they are.
+                Err(e) => {
+                    report.failures.push(format!("{}: index '{}': {e}", place(state, table.id), of.definition.name));
+                    return Ok(());
+                }
+                Ok(merged) => merged,
+            };
+        let groups = runs.iter().map(|run| run.covers.len() as u64).sum();
+        meter.step(groups, groups)?;
+        let run = NewRun { parts, open, covers, schema };
+        let placed = Placed {
+            table: table.id,
+            index,
+            schema: table.schemas[schema as usize].clone(),
+            runs: if run.covers.is_empty() { Vec::new() } else { vec![run] },
+            replaces: runs.iter().map(|run| run.id).collect(),
+        };
+        self.commit_runs(state, placed, writer, report)
+    }
+
+    /// Commits runs that are in blocks.
+    fn commit_runs(
+        &self,
+        state: &Arc<State>,
+        placed: Placed,
+        mut writer: BlockWriter,
+        report: &mut CheckpointReport,
+    ) -> Result<()> {
+        writer.finish()?;
         let runs = placed.runs.len() as u64;
         report.bytes_written += writer.written().iter().map(|written| written.bytes).sum::<u64>();
         self.commit_rewritten(writer, |writer| {

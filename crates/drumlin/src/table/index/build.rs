@@ -200,7 +200,7 @@ fn at_ordinal(entries: RecordBatch, ordinal: u32) -> Result<RecordBatch> {
 }
 
 /// A part of a run, in pages.
-fn encoded(columns: &[ArrayRef], rows: usize) -> Result<EncodedRowGroup> {
+pub(in crate::table) fn encoded(columns: &[ArrayRef], rows: usize) -> Result<EncodedRowGroup> {
     let mut segments = Vec::new();
     for start in (0..rows).step_by(PAGE_ENTRIES as usize) {
         let count = (rows - start).min(PAGE_ENTRIES as usize);

@@ -1,14 +1,16 @@
 //! Compares a run with the row groups that it covers.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::datatypes::UInt32Type;
 use bytes::Bytes;
 
 use super::build::{entries_of, entry_schema};
+use super::definition::BoundIndex;
 use super::fences::pages_of;
 use super::mask::{ROW_BITS, places_of};
 use super::run::{IndexRun, TableIndex};
@@ -19,7 +21,11 @@ use crate::table::order::sort_columns::sorted_positions;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::{RowGroup, TableState};
 
-/// Reads all entries of a run, bypassing the cache, and compares them with what the row groups have. Returns what is wrong.
+/// The entries of this number of row groups are held at once.
+const GROUPS_HELD: u32 = 64;
+
+/// Reads all entries of a run, bypassing the cache, and compares them with what the row groups have; once for each 64 row groups that it
+/// covers. Returns what is wrong. Memory: the entries of these.
 ///
 /// # Errors
 /// As reads of row groups.
@@ -33,22 +39,70 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
         return Ok(faults);
     };
     let bound = named.bound(seen)?;
-    let values = bound.schema.fields().len();
+    let columns = index.definition.columns()?;
+    let of_layer = |group: &Arc<RowGroup>| Some((*group.decided_by(&table.schemas, &columns)?, group.clone()));
+    let groups: HashMap<Address, Arc<RowGroup>> = table.groups.iter().filter_map(of_layer).collect();
+    for first in (0..run.covers.len() as u32).step_by(GROUPS_HELD as usize) {
+        let ordinals = first..(first + GROUPS_HELD).min(run.covers.len() as u32);
+        let (closed, open) = entries_among(reader, run, &bound, ordinals.clone(), first == 0, &mut fault)?;
+        let mut by_ordinal: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
+        let places = closed.column(closed.num_columns() - 1).as_primitive::<UInt32Type>();
+        for (at, place) in (0..).zip(places.values()) {
+            by_ordinal.entry(place >> ROW_BITS).or_default().0.push(at);
+        }
+        for place in open {
+            by_ordinal.entry(place >> ROW_BITS).or_default().1.push(place & ((1 << ROW_BITS) - 1));
+        }
+        for (ordinal, cover) in ordinals.clone().zip(&run.covers[first as usize..]) {
+            let Some(group) = cover.and_then(|cover| groups.get(&cover)) else { continue };
+            let (own, mut own_open) = by_ordinal.remove(&ordinal).unwrap_or_default();
+            let own = take_record_batch(&closed, &UInt32Array::from(own))?;
+            let wanted = entries_of(&GroupReader::with_schemas(reader, &table.schemas, seen, group)?, &bound)?;
+            own_open.sort_unstable();
+            if by_row(&own)? != by_row(&wanted.closed)? || own_open != wanted.open {
+                fault(format!("its entries are not those of row group {}", group.id.0));
+            }
+        }
+    }
+    Ok(faults)
+}
+
+/// The entries of a run in some of the row groups that it covers: those with values, and the places of the others. Says by `fault`, if
+/// `tells`, which parts are not what they should be, and whether entries are out of order.
+fn entries_among(
+    reader: &BlockReader,
+    run: &IndexRun,
+    bound: &BoundIndex,
+    ordinals: Range<u32>,
+    tells: bool,
+    fault: &mut impl FnMut(String),
+) -> Result<(RecordBatch, Vec<u32>)> {
+    let (schema, values) = (entry_schema(bound), bound.schema.fields().len());
     let (mut closed, mut open): (Vec<RecordBatch>, Vec<u32>) = (Vec::new(), Vec::new());
-    let schema = entry_schema(&bound);
+    let is_wanted = |place: &u32| ordinals.contains(&(place >> ROW_BITS));
+    let mut last: Option<RecordBatch> = None;
     for (part, (address, entries)) in run.parts.iter().enumerate() {
         let encoded = reader.row_groups(std::slice::from_ref(address))?.remove(0);
         let width = if run.is_open(part) { 1 } else { values + 1 };
         if encoded.rows != *entries || encoded.segments.len() != pages_of(*entries).count() * width {
-            fault(format!("block {}: a part has another number of entries or pages", address.block));
+            if tells {
+                fault(format!("block {}: a part has another number of entries or pages", address.block));
+            }
             continue;
         }
         let mut segments = encoded.segments.into_iter().map(|segment| Bytes::from(segment.bytes));
+        let mut pages: Vec<RecordBatch> = Vec::new();
         for rows in pages_of(*entries) {
             let rows = rows as usize;
             let mut next = || segments.next().expect("they were counted");
             if run.is_open(part) {
-                open.extend(places_of(next(), rows)?.as_primitive::<UInt32Type>().values());
+                open.extend(
+                    places_of(next(), rows)?
+                        .as_primitive::<UInt32Type>()
+                        .values()
+                        .iter()
+                        .filter(|place| is_wanted(place)),
+                );
                 continue;
             }
             let mut columns: Vec<ArrayRef> = Vec::with_capacity(width);
@@ -56,34 +110,25 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
                 columns.push(decode(next(), rows, field.data_type(), Form::Exact)?);
             }
             columns.push(places_of(next(), rows)?);
-            closed.push(RecordBatch::try_new(schema.clone(), columns)?);
+            pages.push(RecordBatch::try_new(schema.clone(), columns)?);
+        }
+        if pages.is_empty() {
+            continue;
+        }
+        let all = concat_batches(&schema, last.iter().chain(&pages))?;
+        if tells && sorted_positions(&all.columns()[..values])?.is_some() {
+            fault("its entries are out of order".to_owned());
+        }
+        last = Some(all.slice(all.num_rows() - 1, 1));
+        for page in pages {
+            let places = page.column(values).as_primitive::<UInt32Type>().values();
+            let kept: BooleanArray = places.iter().map(|place| Some(is_wanted(place))).collect();
+            if kept.true_count() > 0 {
+                closed.push(filter_record_batch(&page, &kept)?);
+            }
         }
     }
-    let closed = concat_batches(&schema, &closed)?;
-    if sorted_positions(&closed.columns()[..values])?.is_some() {
-        fault("its entries are out of order".to_owned());
-    }
-    let mut by_ordinal: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
-    for (at, place) in (0..).zip(closed.column(values).as_primitive::<UInt32Type>().values()) {
-        by_ordinal.entry(place >> ROW_BITS).or_default().0.push(at);
-    }
-    for place in open {
-        by_ordinal.entry(place >> ROW_BITS).or_default().1.push(place & ((1 << ROW_BITS) - 1));
-    }
-    let columns = index.definition.columns()?;
-    let of_layer = |group: &Arc<RowGroup>| Some((*group.decided_by(&table.schemas, &columns)?, group.clone()));
-    let groups: HashMap<Address, Arc<RowGroup>> = table.groups.iter().filter_map(of_layer).collect();
-    for (ordinal, cover) in (0..).zip(&run.covers) {
-        let Some(group) = cover.and_then(|cover| groups.get(&cover)) else { continue };
-        let (own, mut own_open) = by_ordinal.remove(&ordinal).unwrap_or_default();
-        let own = take_record_batch(&closed, &UInt32Array::from(own))?;
-        let wanted = entries_of(&GroupReader::with_schemas(reader, &table.schemas, seen, group)?, &bound)?;
-        own_open.sort_unstable();
-        if by_row(&own)? != by_row(&wanted.closed)? || own_open != wanted.open {
-            fault(format!("its entries are not those of row group {}", group.id.0));
-        }
-    }
-    Ok(faults)
+    Ok((concat_batches(&schema, &closed)?, open))
 }
 
 /// Entries in the order of rows, with rows for places.

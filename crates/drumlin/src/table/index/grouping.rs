@@ -1,9 +1,10 @@
 //! Which runs are to be made: of what is not covered yet, and of what many small runs cover.
 //!
-//! Runs are made of at most [`GROUPS_MAX`] full row groups, by rows: what one erasure makes again. Those of fewer rows are of two classes,
+//! Runs are made of at most [`GROUPS_MAX`] full row groups, by rows: as many as are sorted at once. Those of fewer rows are of two classes,
 //! below eight full row groups, and below the most; when eight of a class have come together, one takes their place, made from the row
-//! groups. So an entry is written three times at most, and a search of n full row groups asks n / 64 runs and 14 smaller ones. A run half
-//! of whose row groups are gone is made again, too.
+//! groups. When eight of the most have, their entries are merged (*merging.rs*) into a run that stays: what one erasure makes again. So an
+//! entry is written four times at most, and a search of n full row groups asks n / 512 runs and 21 smaller ones. A run half of whose row
+//! groups are gone is made again, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct RunPlan {
     pub runs: Vec<Vec<Arc<RowGroup>>>,
     /// The runs whose place they take.
     pub replaces: Vec<u64>,
+    /// Others that are merged, each list into one.
+    pub merges: Vec<Vec<Arc<IndexRun>>>,
 }
 
 /// The runs to make for a table's indexes, without row groups that are in `left_out` of an index.
@@ -99,14 +102,21 @@ fn plan_of(
     let (worn, sound): (Vec<&Arc<IndexRun>>, Vec<_>) = index.runs().iter().partition(|run| is_worn(run));
     let mut taken: Vec<&Arc<IndexRun>> = worn;
     let mut classes: [Vec<&Arc<IndexRun>>; 2] = Default::default();
+    let mut full: BTreeMap<u32, Vec<Arc<IndexRun>>> = BTreeMap::new();
     for run in sound {
         let rows = rows_of(run);
         match () {
             () if rows * FANOUT as u64 <= options.rows_max => classes[0].push(run),
             () if rows * 2 <= options.rows_max => classes[1].push(run),
+            // In one schema its values have the same types.
+            () if rows <= options.rows_max => full.entry(run.schema).or_default().push(run.clone()),
             () => {}
         }
     }
+    let merges: Vec<Vec<Arc<IndexRun>>> =
+        full.values().flat_map(|runs| runs.chunks_exact(FANOUT)).map(<[_]>::to_vec).collect();
+    let fits = |runs: &Vec<Arc<IndexRun>>| runs.iter().map(|run| run.covers.len()).sum::<usize>() <= COVERS_MAX;
+    let merges: Vec<Vec<Arc<IndexRun>>> = merges.into_iter().filter(fits).collect();
     let waiting: u64 = uncovered.values().map(|group| u64::from(group.rows)).sum();
     let adds = waiting >= options.rows_min.max(1);
     for class in classes {
@@ -114,10 +124,10 @@ fn plan_of(
             taken.extend(class);
         }
     }
-    if !adds && taken.is_empty() {
+    if !adds && taken.is_empty() && merges.is_empty() {
         return Ok(None);
     }
-    let mut groups: Vec<Arc<RowGroup>> = uncovered.into_values().collect();
+    let mut groups: Vec<Arc<RowGroup>> = uncovered.into_values().filter(|_| adds || !taken.is_empty()).collect();
     for run in &taken {
         groups.extend(run.covered().filter_map(|address| covered.get(address)).cloned());
     }
@@ -139,5 +149,5 @@ fn plan_of(
             }
         }
     }
-    Ok(Some(RunPlan { index: index.id, schema, runs, replaces: taken.iter().map(|run| run.id).collect() }))
+    Ok(Some(RunPlan { index: index.id, schema, runs, replaces: taken.iter().map(|run| run.id).collect(), merges }))
 }

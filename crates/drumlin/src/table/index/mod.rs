@@ -25,6 +25,7 @@ pub(super) mod edits;
 pub(super) mod fences;
 pub(super) mod grouping;
 pub(super) mod mask;
+pub(super) mod merging;
 pub(super) mod pages;
 pub(super) mod run;
 pub(super) mod sorting;

@@ -8,11 +8,13 @@ use arrow::datatypes::{DataType, Int64Type};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Existing, Retention};
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, CheckpointOptions, DatasetOptions, IndexOptions, ReadOptions, VerifyOptions};
+use drumlin::store::{
+    AsOf, CheckpointOptions, DatasetOptions, IndexOptions, Options, ReadOptions, TableOptions, VerifyOptions,
+};
 use drumlin::table::{Alter, PlanOptions, ROWS_MAX, ScanOptions};
 use drumlin::{ErrorKind, Expression, Filter, IndexCost, Merge, Store, Tables, WhenMatched, WhenNotMatched};
 
-use crate::support::{Checked, ints, open, same};
+use crate::support::{Checked, ints, open, open_as, same};
 
 fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
@@ -308,6 +310,51 @@ fn a_checkpoint_of_dead_rows_leaves_no_value_in_a_run() {
     assert!(verified.faults.is_empty(), "{verified:?}");
 }
 
+/// When eight of the largest runs that are sorted at once have come together, they are merged; what is gone is left out.
+pub fn runs_are_merged() -> Checked {
+    let disk = SimDisk::in_memory();
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let options = Options { memory_bytes: 24 << 10, ..Options::default() };
+    let store = open_as(&disk, &clock, 2, options).map_err(told)?;
+    let rows = |first: i64| {
+        let ids: Vec<i64> = (first..first + 25).collect();
+        let s =
+            ids.iter().map(|id| if id % 50 == 7 { format!("{id}{}", "x".repeat(300)) } else { (id % 37).to_string() });
+        let s: ArrayRef = Arc::new(StringArray::from(s.collect::<Vec<_>>()));
+        RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(ids)) as ArrayRef), ("s", s)]).unwrap()
+    };
+    // Row groups stay as they are.
+    let plan = PlanOptions { budget: 0.0, ..PlanOptions::default() };
+    let fill = CheckpointOptions { index_rows_min: 1, plan, ..Default::default() };
+    let table = store.table("t");
+    table.create(rows(0).schema(), TableOptions::default()).map_err(told)?;
+    index(&store, "t", "s", &["s", "id % 7"])?;
+    for part in 0..8 {
+        for first in 0..4 {
+            table.append(rows(part * 100 + first * 25), &Default::default()).map_err(told)?;
+        }
+        same(&table.indexes().map_err(told)?[0].runs, &(part as u64), "runs")?;
+        store.checkpoint(&fill).map_err(told)?;
+    }
+    // A row group goes.
+    store.set_retention("t", Some(Retention::KeepLast(1))).map_err(told)?;
+    table.delete("id >= 200 and id < 225", &Default::default()).map_err(told)?;
+    let info = |store: &Store| store.table("t").indexes().map(|mut all| all.remove(0)).map_err(told);
+    same(&(info(&store)?.runs, info(&store)?.entries, info(&store)?.covered), &(8, 800, 31), "the runs")?;
+    let report = store.checkpoint(&fill).map_err(told)?;
+    same(
+        &(report.index_runs, info(&store)?.runs, info(&store)?.entries, info(&store)?.covered),
+        &(1, 1, 775, 31),
+        "merged",
+    )?;
+    let wanted = ids_where(800, |id| id % 37 == 5 && id % 50 != 7 && !(200..225).contains(&id));
+    same(&find(&store, "t", AsOf::Newest, "s = '5'")?, &wanted, "found")?;
+    let long = format!("s = '407{}'", "x".repeat(300));
+    same(&find(&store, "t", AsOf::Newest, &long)?, &vec![407], "found among long ones")?;
+    let verified = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() }).map_err(told)?;
+    if verified.faults.is_empty() { Ok(()) } else { Err(format!("{:?}", verified.faults)) }
+}
+
 #[test]
 fn rules_hold() {
     for rule in [
@@ -322,6 +369,7 @@ fn rules_hold() {
         conditions_are_part_of_filters,
         other_types_are_scanned,
         long_values_are_hits,
+        runs_are_merged,
     ] {
         rule().unwrap();
     }
