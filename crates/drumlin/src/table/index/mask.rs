@@ -15,15 +15,16 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{Schema, UInt32Type};
 use bytes::Bytes;
+use foldhash::fast::FixedState;
 use roaring::RoaringBitmap;
 
 use super::choice::{IndexAccess, IndexTerm, accesses};
 use super::definition::BoundIndex;
 use super::fences::pages_of;
-use super::run::{CoverPlace, IndexRun, TableIndex};
+use super::run::{CoverPlace, Covers, IndexRun, TableIndex};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Pool, Result, Version};
-use crate::block::{Address, BlockReader, Prefetch};
+use crate::block::{BlockReader, Prefetch};
 use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::segment::{Form, decode};
 use crate::table::read::group_reader::GroupReader;
@@ -50,7 +51,7 @@ pub(in crate::table) const ROW_BITS: u32 = 17;
 /// The rows that may pass a filter.
 pub(in crate::table) struct Mask {
     /// By row group, of those that are covered.
-    rows: HashMap<GroupId, RoaringBitmap>,
+    rows: HashMap<GroupId, RoaringBitmap, FixedState>,
     /// What it took.
     pub cost: IndexCost,
 }
@@ -295,7 +296,7 @@ impl<'a> Asked<'a> {
                 Ok(all)
             }
             Way::Index(index, runs) => {
-                let mut hits: HashMap<CoverKey, RoaringBitmap> = HashMap::new();
+                let mut hits: HashMap<CoverKey, RoaringBitmap, FixedState> = HashMap::default();
                 let mut cost = IndexCost { names: [index.definition.name.clone()].into(), ..IndexCost::default() };
                 for (at, candidates) in runs {
                     let found = match candidates.read(self.reader, self.pool) {
@@ -313,7 +314,7 @@ impl<'a> Asked<'a> {
                 }
                 let columns = index.definition.columns()?;
                 let covers = index.covers()?;
-                let mut rows = HashMap::new();
+                let mut rows = HashMap::default();
                 for group in self.table.groups.iter().filter(|group| self.table.serves(group, self.version)) {
                     let found = place(self.table, group, &columns, covers);
                     if let Some(CoverPlace { run, ordinal }) = found.filter(|place| runs.contains_key(&place.run)) {
@@ -341,7 +342,7 @@ pub(in crate::table) fn place(
     table: &TableState,
     group: &RowGroup,
     columns: &BTreeSet<String>,
-    covers: &HashMap<Address, CoverPlace>,
+    covers: &Covers,
 ) -> Option<CoverPlace> {
     covers.get(group.decided_by(&table.schemas, columns)?).copied()
 }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
 use super::definition::IndexDefinition;
@@ -79,8 +80,11 @@ pub struct TableIndex {
     next_run: u64,
     /// Which run covers a row group, and at which place, once asked for.
     #[serde(skip)]
-    covers: Memo<HashMap<Address, CoverPlace>>,
+    covers: Memo<Covers>,
 }
+
+/// Where row groups are covered, by the addresses of their deciding layers.
+pub type Covers = HashMap<Address, CoverPlace, FixedState>;
 
 /// Where a row group is covered: by which run of an index, and its place among those that this covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +126,7 @@ impl TableIndex {
     }
 
     /// Where row groups are covered, by the addresses of their deciding layers. O(row groups) when it is first asked for.
-    pub fn covers(&self) -> Result<&HashMap<Address, CoverPlace>> {
+    pub fn covers(&self) -> Result<&Covers> {
         self.covers.get_or_try(|| {
             let of = |(run, covers): (usize, &Arc<IndexRun>)| {
                 let places =
