@@ -107,7 +107,7 @@ fn indexes_are_made_listed_rebuilt_and_dropped() {
     desk.ok(&["index", "create", "s", "a/x", "one", "n", "--unique"]);
     assert_eq!(desk.json(&["index", "list", "s", "a/x", "--json"])[2]["unique"], json!(true));
     assert!(desk.ok(&["index", "list", "s", "a/x"]).contains("yes"));
-    desk.fails(1, &["import", "s", "b.csv", "--table", "a/x", "--append"], &["unique index 'one'"]);
+    desk.fails(1, &["import", "s", "x.csv", "--table", "a/x", "--append"], &["unique index 'one'"]);
     desk.ok(&["index", "drop", "s", "a/x", "one"]);
     assert_eq!(desk.ok(&["index", "rebuild", "s", "a/x", "later"]), "later rebuilt\n");
     assert_eq!(desk.ok(&["index", "drop", "s", "a/x", "by_n"]), "by_n dropped\n");

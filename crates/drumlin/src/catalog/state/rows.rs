@@ -70,7 +70,7 @@ impl State {
     /// Bytes of all memtables.
     pub fn memtable_bytes(&self) -> u64 {
         let parts = self.tables.open().flat_map(|table| &table.parts);
-        parts.map(|part| part.rows().memtable.bytes()).sum()
+        parts.map(|part| part.rows().memory_bytes()).sum()
     }
 
     /// Notes that another state takes the place of this one, whose memtables get no rows of later commits.

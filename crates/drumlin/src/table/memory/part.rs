@@ -75,13 +75,21 @@ impl MemRows {
         self.values.read().iter().find(|values| values.is_of(index)).cloned()
     }
 
-    /// Puts rows into the memtable that the commit `seq` wrote.
-    pub(in crate::table) fn put(&self, rows: &PreparedRows, seq: Seq, time: Timestamp) -> Result<()> {
+    /// Puts rows into the memtable that the commit `seq` wrote. Returns their bytes.
+    pub(in crate::table) fn put(&self, rows: &PreparedRows, seq: Seq, time: Timestamp) -> Result<u64> {
         self.note(seq, time);
         let values = self.values.read();
+        let before: u64 = values.iter().map(|values| values.memory_bytes()).sum();
         values.iter().for_each(|values| values.note(&self.codec, rows, seq));
+        let after: u64 = values.iter().map(|values| values.memory_bytes()).sum();
         self.memtable.insert(&rows.deletes, None, seq)?;
-        self.memtable.insert(&rows.puts, Some(&rows.rows), seq)
+        self.memtable.insert(&rows.puts, Some(&rows.rows), seq)?;
+        Ok(rows.memory_bytes() + after - before)
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memtable.bytes() + self.values.read().iter().map(|values| values.memory_bytes()).sum::<u64>()
     }
 
     /// Notes that later commits put their rows elsewhere: the state was read again as a whole, with memtables of its own.

@@ -158,8 +158,7 @@ impl TableState {
     pub fn settle(&mut self, seq: Seq, time: Timestamp) -> Result<u64> {
         let mut bytes = 0;
         for (part, prepared) in std::mem::take(&mut self.unsettled.0) {
-            part.put(&prepared, seq, time)?;
-            bytes += prepared.memory_bytes();
+            bytes += part.put(&prepared, seq, time)?;
         }
         Ok(bytes)
     }
@@ -186,7 +185,7 @@ impl TableState {
         match self.parts.iter().find(|part| part.version == version) {
             Some(part) => {
                 let prepared = change.prepared(&part.rows().codec)?;
-                part.rows().put(&prepared, seq, time)
+                part.rows().put(&prepared, seq, time).map(drop)
             }
             None => Ok(()),
         }

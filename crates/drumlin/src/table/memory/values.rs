@@ -18,6 +18,9 @@ use crate::table::index::definition::BoundIndex;
 use crate::table::memory::batch::RowHashes;
 use crate::table::{IndexDefinition, PreparedRows, StoredSchema, TableCodec, TableIndex, Unique};
 
+/// What an entry takes, and its place by its hash; its key comes to that.
+const ENTRY_BYTES: u64 = 48;
+
 /// What is written to a part in one index.
 pub(in crate::table) struct PartValues {
     index: u64,
@@ -72,6 +75,12 @@ impl PartValues {
             hashes_of(&self.bound, &batch)
         };
         rows.hashes(&self.definition, || found().unwrap_or_else(|_| vec![Some(ANY_VALUE); rows.puts.len()]))
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory_bytes(&self) -> u64 {
+        let written = self.written.lock();
+        written.entries.len() as u64 * ENTRY_BYTES + written.keys.memory_bytes()
     }
 
     /// Notes what a commit has written.

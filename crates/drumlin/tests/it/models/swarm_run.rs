@@ -6,7 +6,9 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
 use drumlin::base::{Task, Version};
 use drumlin::catalog::{Payload, Retention};
-use drumlin::store::{AsOf, CheckpointOptions, LookupOptions, ReadOptions, ReclaimOptions, TableOptions, WriteOptions};
+use drumlin::store::{
+    AsOf, CheckpointOptions, IndexOptions, LookupOptions, ReadOptions, ReclaimOptions, TableOptions, WriteOptions,
+};
 use drumlin::table::PlanOptions;
 use drumlin::{
     Alter, Error, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Result, SchemaMode, Store, Tables,
@@ -149,7 +151,10 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
             let schema = place.table(path).schema(&AsOf::Newest)?;
             let name = schema.field(at % schema.fields().len()).name();
             let column = Expression::parse(&format!("\"{name}\""))?;
-            match place.table(path).create_index(&at.to_string(), &[column], &Default::default()) {
+            // Keys are different in each row, so nothing may be refused because of it.
+            let unique = place.table(path).stat()?.sort.first() == Some(name) && place.table(path).stat()?.keyed;
+            let options = IndexOptions { unique, ..IndexOptions::default() };
+            match place.table(path).create_index(&at.to_string(), &[column], &options) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => place.table(path).drop_index(&at.to_string())?,
                 done => done?,
             }
