@@ -555,7 +555,6 @@ def test_types_are_spelled_as_arrow_does_and_times_are_in_their_zone(browser: An
         assert visit.text(0, 1) == "2024-01-15T00:00:00Z"
         assert visit.page.locator("[role=grid]:visible .type").all_inner_texts() == types
         visit.table("t", "schema")
-        # The rows of the panel come after it.
         visit.page.locator("#panel-schema td .mono").first.wait_for()
         assert visit.page.locator("#panel-schema td .mono").all_inner_texts() == types
         visit.table("t", "chart")

@@ -80,8 +80,8 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table, `AlreadyExists` if it has an index of this name, or if two rows have the values of a unique one, which
-    /// then is not made; `InvalidArgument` if a column does not exist or is of a type whose values are not compared; `Cancelled`, after which
+    /// `NotFound` if there is no table, `AlreadyExists` if it has an index of this name, or if the index is to be unique and two rows have
+    /// the same values: then it is not made; `InvalidArgument` if a column does not exist or is of a type whose values are not compared; `Cancelled`, after which
     /// the index is there, filled in part, unless it is unique and not all rows were compared.
     pub fn create_index(&self, name: &str, columns: &[Expression], options: &IndexOptions) -> Result<()> {
         let path = Path::new(&self.path)?;
@@ -148,8 +148,8 @@ impl Table {
     /// with each other if the call that made a unique index has not done so.
     ///
     /// # Errors
-    /// `NotFound` if there is no table, or no index of this name; `InvalidArgument` in a transaction; `AlreadyExists` if two rows have the same
-    /// values of a unique index; `Cancelled`.
+    /// `NotFound` if there is no table, or no index of this name; `InvalidArgument` in a transaction; `AlreadyExists` if the index is
+    /// unique and two rows have the same values; `Cancelled`.
     pub fn rebuild_index(&self, name: &str, task: &Task) -> Result<()> {
         let path = Path::new(&self.path)?;
         let Place::Store(store) = &self.place else {

@@ -75,8 +75,7 @@ impl Store {
         &self,
         work: impl FnMut(&mut Draft) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let base = self.current()?;
-        self.commit_drafted(base.has_unique_indexes(), work)
+        self.commit_drafted(true, work)
     }
 
     fn commit_drafted<T: Send + 'static>(
@@ -91,6 +90,7 @@ impl Store {
             last.set(work(draft)?);
             Ok(())
         };
+        let adds_rows = adds_rows && base.has_unique_indexes();
         self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))).adding_rows(adds_rows))?;
         given.take()
     }

@@ -14,8 +14,8 @@ use crate::catalog::{Effect, State};
 use crate::store::Store;
 use crate::store::commit::blocks::add_blocks;
 use crate::table::{
-    BuiltRun, GroupId, IndexRun, MergedRun, NewRun, RunOptions, RunPlan, StoredSchema, TableState, build_run,
-    merge_runs, plan_runs,
+    BuiltRun, GroupId, IndexRun, MergedRun, NewRun, RunOptions, RunPlan, StoredSchema, TableIndex, TableState,
+    build_run, merge_runs, plan_runs,
 };
 
 /// Row groups for which an index cannot be computed: table, index, row group.
@@ -117,16 +117,8 @@ impl Store {
             cancel.check()?;
             let (reader, pool) = (self.reader(), &self.env().pool);
             let built = caught(|| build_run(reader, pool, table, &index.definition, plan.schema, &groups, cancel));
-            let BuiltRun { parts, open, covers, left_out } = match built {
-                Err(e) if !e.kind().leaves_others() => return Err(e),
-                // One row group that cannot be read must not hold up the log.
-                Err(e) => {
-                    let name = &index.definition.name;
-                    report.failures.push(format!("{}: index '{name}': {e}", place(state, id)));
-                    return Ok(());
-                }
-                Ok(built) => built,
-            };
+            let Some(built) = unless_damaged(built, state, id, index, report)? else { return Ok(()) };
+            let BuiltRun { parts, open, covers, left_out } = built;
             uncomputable.extend(left_out.into_iter().map(|group| (id, number, group)));
             let mut addresses: Vec<(Address, u32)> = Vec::with_capacity(parts.len());
             for part in parts {
@@ -164,16 +156,9 @@ impl Store {
             Ok(())
         };
         let (reader, pool) = (self.reader(), &self.env().pool);
-        let MergedRun { open, covers } =
-            match caught(|| merge_runs(reader, pool, table, &of.definition, runs, &task.cancel, push)) {
-                Err(e) if !e.kind().leaves_others() => return Err(e),
-                // They stay as they are.
-                Err(e) => {
-                    report.failures.push(format!("{}: index '{}': {e}", place(state, table.id), of.definition.name));
-                    return Ok(());
-                }
-                Ok(merged) => merged,
-            };
+        let merged = caught(|| merge_runs(reader, pool, table, &of.definition, runs, &task.cancel, push));
+        let Some(merged) = unless_damaged(merged, state, table.id, of, report)? else { return Ok(()) };
+        let MergedRun { open, covers } = merged;
         let groups = runs.iter().map(|run| run.covers.len() as u64).sum();
         meter.step(groups, groups)?;
         let run = NewRun { parts, open, covers, schema };
@@ -206,6 +191,23 @@ impl Store {
             report.index_runs += if taken { runs } else { 0 };
             Ok(())
         })
+    }
+}
+
+/// What came of making a run; `None`, and a failure in the report, if something cannot be read: that must not hold up the log.
+fn unless_damaged<T>(
+    made: Result<T>,
+    state: &State,
+    table: TableId,
+    index: &TableIndex,
+    report: &mut CheckpointReport,
+) -> Result<Option<T>> {
+    match made {
+        Err(e) if e.kind().leaves_others() => {
+            report.failures.push(format!("{}: index '{}': {e}", place(state, table), index.definition.name));
+            Ok(None)
+        }
+        made => made.map(Some),
     }
 }
 

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 
 use super::definition::{BoundIndex, IndexDefinition};
 use super::fences::PAGE_ENTRIES;
-use super::mask::ROW_BITS;
+use super::pages::place_of;
 use super::run::COVERS_MAX;
 use super::sorting::merged_entries;
 use crate::base::planted::{Bug, planted};
@@ -94,7 +94,7 @@ pub fn build_run(
         let ordinal = covers.len() as u32;
         covers.push(cover);
         closed.push(at_ordinal(entries.closed, ordinal)?);
-        open_places.extend(entries.open.into_iter().map(|row| ordinal << ROW_BITS | row));
+        open_places.extend(entries.open.into_iter().map(|row| place_of(ordinal, row)));
     }
     let schema = entry_schema(&bound);
     let names: Vec<String> = bound.schema.fields().iter().map(|field| field.name().clone()).collect();
@@ -194,7 +194,7 @@ fn of_rows(entries: GroupEntries, rows: Option<Rows>) -> Result<GroupEntries> {
 fn at_ordinal(entries: RecordBatch, ordinal: u32) -> Result<RecordBatch> {
     let (schema, mut columns, _) = entries.into_parts();
     let rows = columns.pop().expect("the places");
-    let places = rows.as_primitive::<UInt32Type>().unary::<_, UInt32Type>(|row| ordinal << ROW_BITS | row);
+    let places = rows.as_primitive::<UInt32Type>().unary::<_, UInt32Type>(|row| place_of(ordinal, row));
     columns.push(Arc::new(places));
     Ok(RecordBatch::try_new(schema, columns)?)
 }

@@ -7,16 +7,13 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
 use arrow::datatypes::UInt32Type;
-use bytes::Bytes;
 
 use super::build::{entries_of, entry_schema};
 use super::definition::BoundIndex;
-use super::fences::pages_of;
-use super::mask::{ROW_BITS, places_of};
+use super::pages::{ordinal_of, row_of};
 use super::run::{IndexRun, TableIndex};
 use crate::base::Result;
 use crate::block::{Address, BlockReader};
-use crate::segment::{Form, decode};
 use crate::table::order::sort_columns::sorted_positions;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::{RowGroup, TableState};
@@ -48,10 +45,10 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
         let mut by_ordinal: HashMap<u32, (Vec<u32>, Vec<u32>)> = HashMap::new();
         let places = closed.column(closed.num_columns() - 1).as_primitive::<UInt32Type>();
         for (at, place) in (0..).zip(places.values()) {
-            by_ordinal.entry(place >> ROW_BITS).or_default().0.push(at);
+            by_ordinal.entry(ordinal_of(*place)).or_default().0.push(at);
         }
         for place in open {
-            by_ordinal.entry(place >> ROW_BITS).or_default().1.push(place & ((1 << ROW_BITS) - 1));
+            by_ordinal.entry(ordinal_of(place)).or_default().1.push(row_of(place));
         }
         for (ordinal, cover) in ordinals.clone().zip(&run.covers[first as usize..]) {
             let Some(group) = cover.and_then(|cover| groups.get(&cover)) else { continue };
@@ -79,39 +76,22 @@ fn entries_among(
 ) -> Result<(RecordBatch, Vec<u32>)> {
     let (schema, values) = (entry_schema(bound), bound.schema.fields().len());
     let (mut closed, mut open): (Vec<RecordBatch>, Vec<u32>) = (Vec::new(), Vec::new());
-    let is_wanted = |place: &u32| ordinals.contains(&(place >> ROW_BITS));
+    let is_wanted = |place: &u32| ordinals.contains(&ordinal_of(*place));
     let mut last: Option<RecordBatch> = None;
-    for (part, (address, entries)) in run.parts.iter().enumerate() {
-        let encoded = reader.row_groups(std::slice::from_ref(address))?.remove(0);
-        let width = if run.is_open(part) { 1 } else { values + 1 };
-        if encoded.rows != *entries || encoded.segments.len() != pages_of(*entries).count() * width {
+    for (part, (address, _)) in run.parts.iter().enumerate() {
+        let Some(read) = run.pages(reader, part, bound.schema.fields())? else {
             if tells {
                 fault(format!("block {}: a part has another number of entries or pages", address.block));
             }
             continue;
+        };
+        if run.is_open(part) {
+            let places = read.iter().flatten().flat_map(|page| page.as_primitive::<UInt32Type>().values());
+            open.extend(places.filter(|place| is_wanted(place)));
+            continue;
         }
-        let mut segments = encoded.segments.into_iter().map(|segment| Bytes::from(segment.bytes));
-        let mut pages: Vec<RecordBatch> = Vec::new();
-        for rows in pages_of(*entries) {
-            let rows = rows as usize;
-            let mut next = || segments.next().expect("they were counted");
-            if run.is_open(part) {
-                open.extend(
-                    places_of(next(), rows)?
-                        .as_primitive::<UInt32Type>()
-                        .values()
-                        .iter()
-                        .filter(|place| is_wanted(place)),
-                );
-                continue;
-            }
-            let mut columns: Vec<ArrayRef> = Vec::with_capacity(width);
-            for field in bound.schema.fields() {
-                columns.push(decode(next(), rows, field.data_type(), Form::Exact)?);
-            }
-            columns.push(places_of(next(), rows)?);
-            pages.push(RecordBatch::try_new(schema.clone(), columns)?);
-        }
+        let pages: Vec<RecordBatch> =
+            read.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns)).collect::<Result<_, _>>()?;
         if pages.is_empty() {
             continue;
         }
@@ -135,7 +115,7 @@ fn entries_among(
 fn by_row(entries: &RecordBatch) -> Result<Vec<ArrayRef>> {
     let last = entries.num_columns() - 1;
     let rows = entries.column(last).as_primitive::<UInt32Type>();
-    let rows: ArrayRef = Arc::new(rows.unary::<_, UInt32Type>(|place| place & ((1 << ROW_BITS) - 1)));
+    let rows: ArrayRef = Arc::new(rows.unary::<_, UInt32Type>(row_of));
     let mut order: Vec<u32> = (0..entries.num_rows() as u32).collect();
     let of = rows.as_primitive::<UInt32Type>().values();
     order.sort_by_key(|at| of[*at as usize]);

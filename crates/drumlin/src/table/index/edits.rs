@@ -55,6 +55,11 @@ impl TableState {
         self.indexes.list.iter().filter(|index| index.definition.is_unique())
     }
 
+    /// Whether there are such.
+    pub fn has_unique_indexes(&self) -> bool {
+        self.unique_indexes().next().is_some()
+    }
+
     /// `InvalidArgument` if a unique index means something in the newest version, and nothing in `schema`, which follows.
     pub fn check_unique_columns(&self, schema: &StoredSchema) -> Result<()> {
         let Some(own) = self.schema() else { return Ok(()) };

@@ -113,10 +113,9 @@ fn plan_of(
             () => {}
         }
     }
-    let merges: Vec<Vec<Arc<IndexRun>>> =
-        full.values().flat_map(|runs| runs.chunks_exact(FANOUT)).map(<[_]>::to_vec).collect();
-    let fits = |runs: &Vec<Arc<IndexRun>>| runs.iter().map(|run| run.covers.len()).sum::<usize>() <= COVERS_MAX;
-    let merges: Vec<Vec<Arc<IndexRun>>> = merges.into_iter().filter(fits).collect();
+    let fits = |runs: &&[Arc<IndexRun>]| runs.iter().map(|run| run.covers.len()).sum::<usize>() <= COVERS_MAX;
+    let together = full.values().flat_map(|runs| runs.chunks_exact(FANOUT));
+    let merges: Vec<Vec<Arc<IndexRun>>> = together.filter(fits).map(<[_]>::to_vec).collect();
     let waiting: u64 = uncovered.values().map(|group| u64::from(group.rows)).sum();
     let adds = waiting >= options.rows_min.max(1);
     for class in classes {

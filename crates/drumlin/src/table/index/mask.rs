@@ -21,6 +21,7 @@ use roaring::RoaringBitmap;
 use super::choice::{IndexAccess, IndexTerm, accesses};
 use super::definition::BoundIndex;
 use super::fences::pages_of;
+use super::pages::{ordinal_of, places_of, row_of};
 use super::run::{CoverPlace, Covers, IndexRun, TableIndex};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Pool, Result, Version};
@@ -44,9 +45,6 @@ const ABSENT_COST: u64 = 2;
 
 /// How many values are decoded in the time that it takes to look for one among many.
 const SEARCH_COST: u64 = 8;
-
-/// The bits of a place that are a row within its row group; those above are the place of the row group in the run.
-pub(in crate::table) const ROW_BITS: u32 = 17;
 
 /// The rows that may pass a filter.
 pub(in crate::table) struct Mask {
@@ -386,10 +384,10 @@ fn in_run(index: &TableIndex, run: &IndexRun, error: Error) -> Error {
 fn by_ordinal(mut places: Vec<u32>) -> Vec<(u32, RoaringBitmap)> {
     places.sort_unstable();
     places.dedup();
-    let chunks = places.chunk_by(|a, b| a >> ROW_BITS == b >> ROW_BITS);
+    let chunks = places.chunk_by(|a, b| ordinal_of(*a) == ordinal_of(*b));
     let rows = |chunk: &[u32]| {
-        let rows = chunk.iter().map(|place| place & ((1 << ROW_BITS) - 1));
-        (chunk[0] >> ROW_BITS, RoaringBitmap::from_sorted_iter(rows).expect("they are sorted"))
+        let rows = chunk.iter().map(|place| row_of(*place));
+        (ordinal_of(chunk[0]), RoaringBitmap::from_sorted_iter(rows).expect("they are sorted"))
     };
     chunks.map(rows).collect()
 }
@@ -503,14 +501,5 @@ impl Candidates<'_> {
             found.extend(hits.set_indices().map(|at| places[at]));
         }
         Ok(found)
-    }
-}
-
-/// The places of a page.
-pub(in crate::table) fn places_of(bytes: Bytes, rows: usize) -> Result<ArrayRef> {
-    let places = decode(bytes, rows, &arrow::datatypes::DataType::UInt32, Form::Exact)?;
-    match places.null_count() {
-        0 => Ok(places),
-        _ => Err(Error::corrupt("an entry has no place")),
     }
 }

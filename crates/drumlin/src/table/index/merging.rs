@@ -7,17 +7,14 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{SchemaRef, UInt32Type};
-use bytes::Bytes;
 
 use super::build::{encoded, entry_schema};
 use super::definition::{BoundIndex, IndexDefinition};
-use super::fences::pages_of;
-use super::mask::{ROW_BITS, places_of};
+use super::pages::{ordinal_of, place_of, row_of};
 use super::run::IndexRun;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::{Address, BlockReader, EncodedRowGroup};
-use crate::segment::{Form, decode};
 use crate::table::order::kway::Merged;
 use crate::table::{ROWS_MAX, TableState};
 
@@ -57,10 +54,8 @@ pub fn merge_runs(
         });
         let ordinals: Arc<[Option<u32>]> = ordinals.collect();
         for part in (0..run.parts.len()).filter(|part| run.is_open(*part)) {
-            let places = run_part(reader, run, part, None, &ordinals)?;
-            places.iter().for_each(|batch| {
-                open.extend(batch.iter().flat_map(|page| page.as_primitive::<UInt32Type>().values()).copied())
-            });
+            let places = run_part(reader, run, part, &bound, &ordinals)?;
+            open.extend(places.iter().flatten().flat_map(|page| page.as_primitive::<UInt32Type>().values()).copied());
         }
         sources.push(RunEntries {
             reader,
@@ -125,7 +120,7 @@ impl Iterator for RunEntries<'_> {
 
 impl RunEntries<'_> {
     fn pages(&self, part: usize) -> Result<Vec<RecordBatch>> {
-        let pages = run_part(self.reader, self.run, part, Some(self.bound), &self.ordinals)?;
+        let pages = run_part(self.reader, self.run, part, self.bound, &self.ordinals)?;
         pages.into_iter().map(|columns| Ok(RecordBatch::try_new(self.schema.clone(), columns)?)).collect()
     }
 }
@@ -135,42 +130,28 @@ fn run_part(
     reader: &BlockReader,
     run: &IndexRun,
     part: usize,
-    bound: Option<&BoundIndex>,
+    bound: &BoundIndex,
     ordinals: &[Option<u32>],
 ) -> Result<Vec<Vec<ArrayRef>>> {
-    let (address, entries) = &run.parts[part];
-    let read = reader.row_groups(std::slice::from_ref(address))?.remove(0);
-    let fields = bound.map_or(0, |bound| bound.schema.fields().len());
-    if read.rows != *entries || read.segments.len() != pages_of(*entries).count() * (fields + 1) {
-        return Err(Error::corrupt(format!(
-            "block {}: a part of a run has another number of entries or pages",
-            address.block
-        )));
-    }
-    let mut segments = read.segments.into_iter().map(|segment| Bytes::from(segment.bytes));
-    let mut next = || segments.next().expect("they were counted");
-    let mut pages = Vec::new();
-    for rows in pages_of(*entries) {
-        let rows = rows as usize;
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields + 1);
-        for field in bound.iter().flat_map(|bound| bound.schema.fields()) {
-            columns.push(decode(next(), rows, field.data_type(), Form::Exact)?);
-        }
-        let places = places_of(next(), rows)?;
+    let pages = run.pages(reader, part, bound.schema.fields())?.ok_or_else(|| {
+        let block = run.parts[part].0.block;
+        Error::corrupt(format!("block {block}: a part of a run has another number of entries or pages"))
+    })?;
+    let in_result = |mut columns: Vec<ArrayRef>| {
+        let places = columns.pop().expect("there are places");
         columns.push(moved(&places, ordinals)?);
-        pages.push(without_gone(columns)?);
-    }
-    Ok(pages)
+        without_gone(columns)
+    };
+    pages.into_iter().map(in_result).collect()
 }
 
 /// Places in the result; null for those in row groups that are gone.
 fn moved(places: &ArrayRef, ordinals: &[Option<u32>]) -> Result<ArrayRef> {
-    let row = (1 << ROW_BITS) - 1;
-    let moved = places.as_primitive::<UInt32Type>().values().iter().map(|place| {
-        let ordinal = ordinals.get((place >> ROW_BITS) as usize);
+    let moved = places.as_primitive::<UInt32Type>().values().iter().map(|&place| {
+        let ordinal = ordinals.get(ordinal_of(place) as usize);
         let ordinal = ordinal.ok_or_else(|| Error::corrupt("an entry names a row group that its run does not have"))?;
-        let ordinal = if planted(Bug::KeepPlaces) { Some(place >> ROW_BITS) } else { *ordinal };
-        Ok(ordinal.map(|ordinal| ordinal << ROW_BITS | place & row))
+        let ordinal = if planted(Bug::KeepPlaces) { Some(ordinal_of(place)) } else { *ordinal };
+        Ok(ordinal.map(|ordinal| place_of(ordinal, row_of(place))))
     });
     Ok(Arc::new(moved.collect::<Result<UInt32Array>>()?))
 }

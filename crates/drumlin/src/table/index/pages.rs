@@ -6,10 +6,42 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::{DataType, Fields};
+use bytes::Bytes;
+
 use super::fences::{Fences, PageFences, PartFences, pages_of};
 use super::run::IndexRun;
 use crate::base::{Error, Result};
 use crate::block::{BlockReader, Directory};
+use crate::segment::{Form, decode};
+
+/// The bits of a place that are a row within its row group; those above are the place of the row group in the run.
+const ROW_BITS: u32 = 17;
+
+/// The place of a row of the row group that a run covers as its `ordinal`-th.
+pub(in crate::table) fn place_of(ordinal: u32, row: u32) -> u32 {
+    ordinal << ROW_BITS | row
+}
+
+/// Which of the row groups that the run covers a place is in.
+pub(in crate::table) fn ordinal_of(place: u32) -> u32 {
+    place >> ROW_BITS
+}
+
+/// The row within its row group.
+pub(in crate::table) fn row_of(place: u32) -> u32 {
+    place & ((1 << ROW_BITS) - 1)
+}
+
+/// The places of a page.
+pub(in crate::table) fn places_of(bytes: Bytes, rows: usize) -> Result<ArrayRef> {
+    let places = decode(bytes, rows, &DataType::UInt32, Form::Exact)?;
+    match places.null_count() {
+        0 => Ok(places),
+        _ => Err(Error::corrupt("an entry has no place")),
+    }
+}
 
 impl IndexRun {
     /// Whether the part at a place has values.
@@ -17,17 +49,46 @@ impl IndexRun {
         part + self.open as usize >= self.parts.len()
     }
 
+    /// How many segments a page of a part has whose entries have `values` values.
+    fn width(&self, part: usize, values: usize) -> usize {
+        if self.is_open(part) { 1 } else { values + 1 }
+    }
+
     /// The segments of a page of a part whose entries have `values` values.
     pub fn segments_of(&self, part: usize, page: usize, values: usize) -> Range<usize> {
-        let width = if self.is_open(part) { 1 } else { values + 1 };
+        let width = self.width(part, values);
         page * width..(page + 1) * width
+    }
+
+    /// Reads all pages of a part, bypassing the cache: of each the values, in the types of `fields`, then the places; of an open part the
+    /// places alone. `None` if the part has another number of entries or pages than the state says.
+    pub fn pages(&self, reader: &BlockReader, part: usize, fields: &Fields) -> Result<Option<Vec<Vec<ArrayRef>>>> {
+        let (address, entries) = &self.parts[part];
+        let read = reader.row_groups(std::slice::from_ref(address))?.remove(0);
+        let width = self.width(part, fields.len());
+        if read.rows != *entries || read.segments.len() != pages_of(*entries).count() * width {
+            return Ok(None);
+        }
+        let mut segments = read.segments.into_iter().map(|segment| Bytes::from(segment.bytes));
+        let mut next = || segments.next().expect("they were counted");
+        let mut pages = Vec::new();
+        for rows in pages_of(*entries) {
+            let rows = rows as usize;
+            let mut columns: Vec<ArrayRef> = Vec::with_capacity(width);
+            for field in fields.iter().take(width - 1) {
+                columns.push(decode(next(), rows, field.data_type(), Form::Exact)?);
+            }
+            columns.push(places_of(next(), rows)?);
+            pages.push(columns);
+        }
+        Ok(Some(pages))
     }
 
     /// Reads the directory of a part. `Corrupt` if it does not fit what the state says of the run.
     pub fn directory(&self, reader: &BlockReader, part: usize, values: usize) -> Result<Arc<Directory>> {
         let (address, entries) = &self.parts[part];
         let directory = reader.directory(address)?;
-        let width = if self.is_open(part) { 1 } else { values + 1 };
+        let width = self.width(part, values);
         match directory.rows == *entries && directory.columns.len() == pages_of(*entries).count() * width {
             true => Ok(directory),
             false => Err(Error::corrupt(format!(

@@ -79,12 +79,10 @@ impl MemRows {
     pub(in crate::table) fn put(&self, rows: &PreparedRows, seq: Seq, time: Timestamp) -> Result<u64> {
         self.note(seq, time);
         let values = self.values.read();
-        let before: u64 = values.iter().map(|values| values.memory_bytes()).sum();
-        values.iter().for_each(|values| values.note(&self.codec, rows, seq));
-        let after: u64 = values.iter().map(|values| values.memory_bytes()).sum();
+        let noted: u64 = values.iter().map(|values| values.note(&self.codec, rows, seq)).sum();
         self.memtable.insert(&rows.deletes, None, seq)?;
         self.memtable.insert(&rows.puts, Some(&rows.rows), seq)?;
-        Ok(rows.memory_bytes() + after - before)
+        Ok(rows.memory_bytes() + noted)
     }
 
     /// Bytes in memory, about.

@@ -41,6 +41,12 @@ struct Written {
     last: HashMap<u64, u32, FixedState>,
 }
 
+impl Written {
+    fn memory_bytes(&self) -> u64 {
+        self.entries.len() as u64 * ENTRY_BYTES + self.keys.memory_bytes()
+    }
+}
+
 impl std::fmt::Debug for PartValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PartValues").field("index", &self.index).finish_non_exhaustive()
@@ -79,14 +85,14 @@ impl PartValues {
 
     /// Bytes in memory, about.
     pub fn memory_bytes(&self) -> u64 {
-        let written = self.written.lock();
-        written.entries.len() as u64 * ENTRY_BYTES + written.keys.memory_bytes()
+        self.written.lock().memory_bytes()
     }
 
-    /// Notes what a commit has written.
-    pub fn note(&self, codec: &TableCodec, rows: &PreparedRows, seq: Seq) {
+    /// Notes what a commit has written. Returns the bytes that this takes in memory, about.
+    pub fn note(&self, codec: &TableCodec, rows: &PreparedRows, seq: Seq) -> u64 {
         let hashes = self.hashes(codec, rows);
         let mut written = self.written.lock();
+        let before = written.memory_bytes();
         let Written { entries, keys, last } = &mut *written;
         for (at, hash) in hashes.iter().enumerate() {
             let Some(hash) = *hash else { continue };
@@ -94,6 +100,7 @@ impl PartValues {
             let place = entries.len() as u32 + 1;
             entries.push((seq, hash, last.insert(hash, place).unwrap_or(0)));
         }
+        written.memory_bytes() - before
     }
 
     /// Whether any of `hashes` was written after the commit `since`; `None` stands for all hashes.

@@ -213,7 +213,7 @@ fn values_compare_as_filters_do() {
     let wide = |values: &[i64]| one_column(Arc::new(Int64Array::from(values.to_vec())));
     refused(store.table("t").append(wide(&[2]), &Default::default())).unwrap();
     store.table("t").append(wide(&[1 << 40]), &Default::default()).unwrap();
-    // A value that cannot be computed is refused, and not passed over.
+    // A row whose value cannot be computed is refused.
     let store = Store::memory().unwrap();
     store.write("t", wide(&[1]), &Default::default()).unwrap();
     unique(&store, &["v * 4"], None).unwrap();

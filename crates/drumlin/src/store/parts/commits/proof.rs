@@ -16,17 +16,13 @@ use crate::table::{IndexDefinition, SoundValues, TableState};
 
 /// What was found of the tables that a commit adds rows to.
 #[derive(Clone, Debug, Default)]
-pub(in crate::store) struct UniqueProof {
-    kind: UniqueProofKind,
-}
-
-#[derive(Clone, Debug, Default)]
-enum UniqueProofKind {
+pub(in crate::store) enum UniqueProof {
     /// Nothing was compared.
     #[default]
     None,
     /// It is being looked for: whatever is done is admitted, to see what that is.
     Sought,
+    /// By table.
     Found(BTreeMap<TableId, TableProof>),
 }
 
@@ -45,26 +41,16 @@ pub(in crate::store) struct TableProof {
 }
 
 impl UniqueProof {
-    /// One that is being looked for.
-    pub fn sought() -> Self {
-        Self { kind: UniqueProofKind::Sought }
-    }
-
-    /// What was found.
-    pub fn found(tables: BTreeMap<TableId, TableProof>) -> Self {
-        Self { kind: UniqueProofKind::Found(tables) }
-    }
-
     /// `Conflict` if the rows that a transaction adds, which leads from `before` to `after`, were not compared with all others.
     pub fn check(&self, before: &State, after: &State, transaction: &TransactionRecord) -> Result<()> {
-        if matches!(self.kind, UniqueProofKind::Sought) || !after.has_unique_indexes() {
+        if matches!(self, Self::Sought) || !after.has_unique_indexes() {
             return Ok(());
         }
         for id in adding(transaction) {
-            let Some(next) = after.table(id)?.filter(|table| table.unique_indexes().next().is_some()) else { continue };
+            let Some(next) = after.table(id)?.filter(|table| table.has_unique_indexes()) else { continue };
             let now = before.table(id)?;
-            let found = match &self.kind {
-                UniqueProofKind::Found(tables) => tables.get(&id),
+            let found = match self {
+                Self::Found(tables) => tables.get(&id),
                 _ => None,
             };
             if !found.is_some_and(|found| found.holds(now.as_deref(), &next)) {

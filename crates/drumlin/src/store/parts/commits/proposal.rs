@@ -203,10 +203,7 @@ pub(in crate::store) fn admit(
 
 /// Whether an effect may add rows to a table that has unique indexes in `state`, or makes them.
 fn concerns_unique(effect: &Effect, state: &State) -> bool {
-    let has_unique = |table: TableId| {
-        let table = state.table(table).ok().flatten();
-        table.is_some_and(|table| table.unique_indexes().next().is_some())
-    };
+    let has_unique = |id: TableId| state.table(id).ok().flatten().is_some_and(|table| table.has_unique_indexes());
     let makes = matches!(effect, Effect::PutIndex { .. } | Effect::CopyTable { .. });
     effect.may_add_rows() && (makes || effect.table().is_some_and(has_unique))
 }
