@@ -280,6 +280,10 @@ pub enum Bug {
     TrustOldRows = 231,
     /// Entries of runs that are merged name row groups by their places in the old runs.
     KeepPlaces = 232,
+    /// Rows that have expired are seen.
+    ShowExpired = 233,
+    /// Rows that expire between a look-up and the commit that depends on it are no conflict.
+    IgnoreExpiry = 234,
 }
 
 #[cfg(feature = "planted-bugs")]

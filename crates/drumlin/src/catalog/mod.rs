@@ -24,7 +24,8 @@ pub use effects::effect::{Effect, TransactionRecord};
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
     FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_GENERATED, FEATURE_HISTORY,
-    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_UNIQUE, FEATURES_KEPT, FEATURES_KNOWN,
+    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL, FEATURE_UNIQUE, FEATURES_KEPT,
+    FEATURES_KNOWN,
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};

@@ -80,6 +80,8 @@ pub struct State {
     index_rows: u64,
     /// The commits whose rewrites are recorded in tables, and these: the oldest is forgotten first.
     moved: OrdSet<(Seq, TableId)>,
+    /// The instant at which rows that expire are seen here, if it is not that of each call. Published states have none.
+    instant: Option<Timestamp>,
 }
 
 /// The part that is written with every catalog snapshot.
@@ -151,6 +153,22 @@ impl State {
     /// Those of them that have rows in memory, or that an ordinary checkpoint may change.
     pub fn open_tables(&self) -> impl Iterator<Item = &Arc<TableState>> {
         self.tables.open()
+    }
+
+    /// The same, in which rows that expire are seen as at that instant, whenever they are read.
+    #[must_use]
+    pub fn seen_at(self, instant: Timestamp) -> Self {
+        Self { instant: Some(instant), ..self }
+    }
+
+    /// The instant at which rows that expire are seen here, if it is one.
+    pub fn instant(&self) -> Option<Timestamp> {
+        self.instant
+    }
+
+    /// The same as it is published.
+    pub(super) fn seen_now(self) -> Self {
+        Self { instant: None, ..self }
     }
 
     /// What all tables have together.

@@ -76,6 +76,12 @@ impl Filter {
         Filter(syntax::Expr::And([terms(self.0), terms(other.0)].concat()))
     }
 
+    /// The filter that is true where this one or `other` is.
+    #[must_use]
+    pub fn or(self, other: Filter) -> Filter {
+        Filter(syntax::Expr::Or(vec![self.0, other.0]))
+    }
+
     /// The names of the columns referred to; for `a.b`, the name `a`.
     pub fn columns(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

@@ -97,7 +97,7 @@ impl Draft {
 
     /// The state and the effects.
     pub fn into_parts(self) -> (State, TransactionRecord) {
-        (self.state, TransactionRecord { effects: self.effects })
+        (self.state.seen_now(), TransactionRecord { effects: self.effects })
     }
 
     /// Applies effects that are not on nodes: all or none.

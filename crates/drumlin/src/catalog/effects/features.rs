@@ -1,7 +1,7 @@
 //! Format features: what builds of before do not know, and must refuse.
 
 use crate::catalog::Effect;
-use crate::table::StoredSchema;
+use crate::table::{StoredSchema, VersionKind};
 
 /// Format features that this build knows; an entry that needs another is refused.
 pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
@@ -17,7 +17,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_REORDER
     | FEATURE_GENERATED
     | FEATURE_INDEXES
-    | FEATURE_UNIQUE;
+    | FEATURE_UNIQUE
+    | FEATURE_TTL;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -27,7 +28,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_ORDER
     | FEATURE_GENERATED
     | FEATURE_INDEXES
-    | FEATURE_UNIQUE;
+    | FEATURE_UNIQUE
+    | FEATURE_TTL;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -57,12 +59,15 @@ pub const FEATURE_GENERATED: u64 = 2048;
 pub const FEATURE_INDEXES: u64 = 4096;
 /// The entry makes indexes of which no two rows may have the same values.
 pub const FEATURE_UNIQUE: u64 = 8192;
+/// A schema says when rows expire.
+pub const FEATURE_TTL: u64 = 16384;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
     let constraints = if schema.is_constrained() { FEATURE_CONSTRAINTS } else { 0 };
     let generated = if schema.generates() { FEATURE_GENERATED } else { 0 };
-    constraints | generated | if schema.renames_order() { FEATURE_ORDER } else { 0 }
+    let expires = if schema.expires() { FEATURE_TTL } else { 0 };
+    constraints | generated | expires | if schema.renames_order() { FEATURE_ORDER } else { 0 }
 }
 
 impl Effect {
@@ -81,7 +86,8 @@ impl Effect {
             | Effect::MoveShared { .. } => FEATURE_COPIES,
             Effect::ChangeTable { change, .. } => {
                 let changes = if change.needs_feature() { FEATURE_CHANGES } else { 0 };
-                changes | change.schema.as_ref().map_or(0, of_schema)
+                let expires = if change.kind == VersionKind::Expire { FEATURE_TTL } else { 0 };
+                changes | expires | change.schema.as_ref().map_or(0, of_schema)
             }
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::ReorderTable { .. } => FEATURE_REORDER,

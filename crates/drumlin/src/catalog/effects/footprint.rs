@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, TableId};
+use crate::base::{Error, Result, TableId, Timestamp};
 use crate::catalog::{Effect, NodeEffect, Path, Pattern, State};
 use crate::memtable::Keys;
 use crate::table::TableState;
@@ -48,6 +48,8 @@ pub enum Read {
     All,
     /// A table as a whole: its rows, its versions, and where rows lie, in memory or in row groups.
     Table(TableId),
+    /// Rows of a table by their keys, the first of which expires at that instant.
+    Until(TableId, Timestamp),
 }
 
 /// Everything that a transaction has read.
@@ -63,6 +65,19 @@ impl Footprint {
     pub fn with(mut self, read: Read) -> Self {
         self.reads.push(read);
         self
+    }
+
+    /// `Conflict` if a row that was looked up in `base` has expired by `time`, that of the commit.
+    pub fn check_expiry(&self, base: &State, time: Timestamp) -> Result<()> {
+        for read in &self.reads {
+            if let Read::Until(_, until) = read
+                && *until <= time
+                && !planted(Bug::IgnoreExpiry)
+            {
+                return Err(Error::conflict(format!("{} before the commit", read.describe(base, base)?)));
+            }
+        }
+        Ok(())
     }
 
     /// `Conflict`, naming the read, if what was read from `base` differs in `now`, which may hold effects of
@@ -100,6 +115,7 @@ impl Read {
             Read::Snapshots => "the list of snapshots".to_owned(),
             Read::All => "the store".to_owned(),
             Read::Table(id) => table(id),
+            Read::Until(id, _) => format!("a row of {}, which was looked up, expired", table(id)),
         })
     }
 }
@@ -163,6 +179,8 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
         Read::Projections => !base.same_projections(now),
         Read::Snapshots => !base.snapshots.ptr_eq(&now.snapshots) && base.snapshots != now.snapshots,
         Read::All => !base.same(now),
+        // The commit's time tells: see [`Footprint::check_expiry`].
+        Read::Until(..) => false,
         Read::Table(id) => match (base.table(*id)?, now.table(*id)?) {
             (Some(then), Some(now)) => !now.is_untouched(&then),
             (then, now) => then.is_some() != now.is_some(),

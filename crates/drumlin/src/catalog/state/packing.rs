@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::State;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, TableId, Timestamp, Version};
-use crate::catalog::Packed;
 use crate::catalog::tables::TableSummary;
+use crate::catalog::{FEATURE_TTL, Packed};
 use crate::table::{PlanOptions, TableState, plan};
 
 impl State {
@@ -90,6 +90,11 @@ impl State {
         let ids: BTreeSet<TableId> = self.trash.tables().keys().copied().chain(pinned).collect();
         let unlinked = ids.into_iter().filter(|id| !self.paths.contains_key(id));
         unlinked.filter_map(|id| self.table(id).transpose())
+    }
+
+    /// Whether a table may have rows that expire.
+    pub fn may_expire_rows(&self) -> bool {
+        self.uses & FEATURE_TTL != 0
     }
 
     /// Whether a table is the same in both, or in neither. May return `false` even if it is.

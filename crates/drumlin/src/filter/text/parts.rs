@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 
-use super::moment::Moment;
+use super::moment::{Moment, MomentForm};
 use super::names;
 use super::number::Number;
-use super::syntax::{Expr, Literal};
+use super::syntax::{CompareOp, Expr, Literal};
 use crate::filter::column::integers;
 use crate::filter::{Expression, Filter, plain_values};
 use arrow::datatypes::{DataType, Schema};
@@ -53,6 +53,14 @@ impl Filter {
     /// The filter that is true for rows which have one of `values` in a column: see [`Expression::one_of`].
     pub fn one_of(column: &str, values: &ArrayRef) -> Option<Filter> {
         Expression(Expr::Column(vec![column.to_owned()])).one_of(values)
+    }
+
+    /// The filter that is true for rows which have an instant in a column that is not later than `micros` after 1970; `zoned` is whether the
+    /// column has a time zone.
+    pub fn not_later(column: &str, micros: i64, zoned: bool) -> Filter {
+        let right = Moment { form: MomentForm::Timestamp, value: i128::from(micros), scale: 6, zoned };
+        let left = Box::new(Expr::Column(vec![column.to_owned()]));
+        Filter(Expr::Compare { op: CompareOp::Le, left, right: Box::new(Expr::Literal(Literal::Moment(right))) })
     }
 
     /// The names of the columns that it refers to beside these values.

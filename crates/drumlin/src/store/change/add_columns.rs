@@ -8,7 +8,6 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
 use super::changed_rows::{PreparedChange, RowChanges};
-use super::update::all_rows;
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Expression;
@@ -205,7 +204,7 @@ impl Store {
         options: &UpdateOptions,
     ) -> Result<PreparedChange<()>> {
         let table = &table_at(state, path)?;
-        let version = newest(state, table).version;
+        let version = newest(self, state, table).version;
         let schema = &table.schema_of(version)?.0;
         let is_new = |name: &str| answer.index_of(name).is_ok();
         let read: Vec<usize> = match read {
@@ -235,7 +234,7 @@ impl Store {
             };
             Ok(places.iter().zip(made.columns()).map(values).collect())
         };
-        let (updated, kind) = (all_rows(table, version), VersionKind::Update);
+        let (updated, kind) = (self.all_rows(state, table, path, &options.task.cancel)?, VersionKind::Update);
         let (deleted, inserted, in_place, serial) = (Vec::new(), Vec::new(), true, true);
         let new_values = &new_values as _;
         let schema = table.with_computed(places.iter().copied())?;

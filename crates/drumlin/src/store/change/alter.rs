@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::delete::FullChange;
+use super::delete::{FullChange, delete_in_memory, positions};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -12,7 +12,7 @@ use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
-use crate::table::{Alter, Altered, TableChange, VersionKind, check_widening, refuse_matching};
+use crate::table::{Alter, Altered, FoundRows, TableChange, VersionKind, check_widening, refuse_matching};
 
 impl Call<'_> {
     /// Makes a version with other columns, unless nothing changes.
@@ -40,7 +40,7 @@ impl Store {
         let table = &table_at(state, path)?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let named = |e: Error| e.context(format!("'{path}'"));
-        let Some(Altered { schema, doubtful, forbidden }) = table.altered(alter).map_err(named)? else {
+        let Some(Altered { schema, doubtful, forbidden, expires }) = table.altered(alter).map_err(named)? else {
             return Ok(FullChange { footprint, effects: Vec::new() });
         };
         for (name, data_type) in &doubtful {
@@ -54,15 +54,25 @@ impl Store {
                 self.reader(),
                 &self.env().pool,
                 table,
-                newest(state, table),
+                newest(self, state, table),
                 (what, filter),
                 &options.task,
             )
             .map_err(|e| of_table(path, e))?;
         }
+        let (mut effects, mut deletions) = (Vec::new(), Vec::new());
+        if expires && let Some(instant) = newest(self, state, table).instant {
+            let FoundRows { groups, keys } = self
+                .find_expired(state, table, path, instant, &options.task.cancel)?
+                .ok_or_else(|| Error::internal("rows expire, and do not"))?;
+            footprint = footprint.with(Read::Keys(table.id, Arc::new(keys.clone())));
+            effects = delete_in_memory(table, &keys)?;
+            deletions = positions(groups);
+        }
         let metadata = options.metadata.clone();
-        let change = TableChange { schema: Some(schema), metadata, ..TableChange::new(VersionKind::Alter) };
-        Ok(FullChange { footprint, effects: vec![Effect::ChangeTable { table: table.id, change }] })
+        let change = TableChange { schema: Some(schema), metadata, deletions, ..TableChange::new(VersionKind::Alter) };
+        effects.push(Effect::ChangeTable { table: table.id, change });
+        Ok(FullChange { footprint, effects })
     }
 }
 

@@ -59,7 +59,7 @@ impl Store {
         options: &UpdateOptions,
     ) -> Result<(FullChange, u64)> {
         let table = &table_at(state, path)?;
-        let read_point = newest(state, table);
+        let read_point = newest(self, state, table);
         let found = matching_rows(self.reader(), &self.env().pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;
         let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;

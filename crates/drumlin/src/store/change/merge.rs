@@ -75,6 +75,8 @@ impl Store {
         let named = |e: Error| e.context(format!("'{path}'"));
         let mut bound = BoundMerge::new(table, merge, source).map_err(named)?;
         let reader = self.reader();
+        let read_point = newest(self, state, table);
+        bound.see(read_point).map_err(named)?;
         bound.ask_indexes(reader, &self.env().pool).map_err(named)?;
         let outcomes = self.env().pool.map(table.groups.iter().collect(), |group| {
             options.task.cancel.check()?;
@@ -89,7 +91,7 @@ impl Store {
             let matches = found.map(|(group, rows)| Matches { group, rows: rows.clone() });
             matches.filter(|matches| !matches.rows.is_empty()).collect::<Vec<_>>()
         };
-        let (updated, deleted) = (rows(|outcome| &outcome.updated), rows(|outcome| &outcome.deleted));
+        let (updated, mut deleted) = (rows(|outcome| &outcome.updated), rows(|outcome| &outcome.deleted));
         let count = |matches: &[Matches]| matches.iter().map(|matches| matches.rows.len()).sum::<u64>();
         let report = MergeReport {
             version: None,
@@ -98,11 +100,12 @@ impl Store {
             inserted: inserted.as_ref().map_or(0, |batch| batch.num_rows() as u64),
         };
         if let Some(rows) = &inserted {
-            self.refuse_present_rows(state, table, path, rows, &deleted, options)?;
+            let expired = self.refuse_present_rows(state, table, path, rows, &deleted, options)?;
+            deleted = together(deleted, expired);
         }
         let inserted = inserted.into_iter().collect();
         let new_values = |group: &RowGroup, _: &RoaringBitmap| bound.new_values(reader, group, &outcomes[&group.id]);
-        let version = newest(state, table).version;
+        let version = read_point.version;
         let kind = VersionKind::Merge;
         let new_values = &new_values as _;
         let schema = bound.schema_after(merge).map_err(named)?;
@@ -121,7 +124,8 @@ impl Store {
         changes.prepare(self, path, options, report)
     }
 
-    /// `AlreadyExists` if a table with a key has rows with the keys of new ones, other than those that go.
+    /// `AlreadyExists` if a table with a key has rows with the keys of new ones, other than those that go. Returns rows with these keys that
+    /// have expired: they go, too.
     fn refuse_present_rows(
         &self,
         state: &State,
@@ -130,9 +134,9 @@ impl Store {
         inserted: &RecordBatch,
         deleted: &[Matches],
         options: &UpdateOptions,
-    ) -> Result<()> {
+    ) -> Result<Vec<Matches>> {
         if table.key().is_none() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let codec = table.codec()?;
         let goes = |place: &RowPlace| match place {
@@ -147,6 +151,20 @@ impl Store {
         let searcher = self.searcher(state, table, &codec, &options.task.cancel);
         let places = searcher.locate(&keys, &mut RowBytes::default())?;
         let there: Vec<usize> = (0..keys.len()).filter(|at| !goes(&places[*at])).collect();
-        refuse(&codec, &keys, &there, &format!("'{path}' already has rows with"))
+        refuse(&codec, &keys, &there, &format!("'{path}' already has rows with"))?;
+        if !table.expires() {
+            return Ok(Vec::new());
+        }
+        let searcher = searcher.with_expired();
+        Ok(searcher.matches(&searcher.locate(&keys, &mut RowBytes::default())?))
     }
+}
+
+/// All of these rows, each row group once.
+fn together(rows: Vec<Matches>, others: Vec<Matches>) -> Vec<Matches> {
+    let mut all: std::collections::BTreeMap<GroupId, RoaringBitmap> = std::collections::BTreeMap::new();
+    for Matches { group, rows } in rows.into_iter().chain(others) {
+        *all.entry(group).or_default() |= rows;
+    }
+    all.into_iter().map(|(group, rows)| Matches { group, rows }).collect()
 }

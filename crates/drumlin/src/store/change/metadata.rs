@@ -16,8 +16,8 @@ impl Table {
         self.place.change(
             || reads,
             move |draft| {
-                let (table, read_point) = resolve(draft.state(), &path, &as_of)?;
-                let (table, version, metadata) = (table.id, read_point.version, metadata.clone());
+                let (table, seen) = resolve(draft.state(), &path, &as_of)?;
+                let (table, version, metadata) = (table.id, seen.version, metadata.clone());
                 draft.apply(vec![Effect::SetMetadata { table, version, metadata }])
             },
         )

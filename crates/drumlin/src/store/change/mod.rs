@@ -6,6 +6,7 @@ pub(super) mod alter;
 pub(super) mod changed_rows;
 pub(super) mod delete;
 pub(super) mod drop;
+pub(super) mod expire;
 pub(super) mod index;
 pub(super) mod merge;
 pub(super) mod metadata;

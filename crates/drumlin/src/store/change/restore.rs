@@ -236,7 +236,8 @@ impl Store {
         for (from, version, schema) in restored_in(effects) {
             let table = state.get(from)?;
             for (what, filter) in TableState::forbidden(table.schema_of(version)?, schema)? {
-                let read_point = numbered(state, version);
+                // Also those that have expired: they are in row groups.
+                let read_point = numbered(state, &table, version).with_expired();
                 refuse_matching(
                     self.reader(),
                     &self.env().pool,
@@ -269,9 +270,9 @@ fn version_of(state: &State, path: &Path, as_of: &AsOf) -> Result<Option<Version
         return Ok(None);
     }
     let as_of = &*as_of.settled(state);
-    let (table, read_point) = resolve(state, path, as_of)?;
+    let (table, seen) = resolve(state, path, as_of)?;
     if let AsOf::Time(time) = as_of {
-        let between = match read_point.since {
+        let between = match seen.since {
             true => table.active().is_some(),
             false => !matches!(table.at(*time)?.1, Since::Nothing),
         };
@@ -279,11 +280,11 @@ fn version_of(state: &State, path: &Path, as_of: &AsOf) -> Result<Option<Version
             return Err(Error::invalid(format!(
                 "'{path}' had rows written by key at that time that its version {} does not have; give a version \
                  number or a snapshot instead",
-                read_point.version
+                seen.version
             )));
         }
     }
-    Ok(Some(read_point.version))
+    Ok(Some(seen.version))
 }
 
 /// The tables that a restore gives older versions, each copied to where it is.

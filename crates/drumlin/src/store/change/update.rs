@@ -1,15 +1,19 @@
 //! Updates: columns of the rows that match a filter are set to computed values. Rows keep their places; only the row groups
 //! that hold them are written, and of these only the columns that are set are encoded again.
 
+use std::collections::HashMap;
+
 use roaring::RoaringBitmap;
 
 use super::changed_rows::{PreparedChange, RowChanges};
-use crate::base::{Error, Result, Version};
+use crate::base::{Cancel, Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
-use crate::table::{Assignment, Assignments, Matches, RowGroup, TableState, VersionKind, matching_rows};
+use crate::table::{
+    Assignment, Assignments, GroupId, Matches, ReadPoint, RowGroup, TableState, VersionKind, matching_rows,
+};
 
 /// What an update did.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +37,7 @@ impl Store {
     ) -> Result<PreparedChange<u64>> {
         let table = &table_at(state, path)?;
         let assignments = Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
-        let (read_point, task) = (newest(state, table), &options.task);
+        let (read_point, task) = (newest(self, state, table), &options.task);
         let (reader, pool) = (self.reader(), &self.env().pool);
         let updated = match filter {
             Some(filter) => {
@@ -46,7 +50,7 @@ impl Store {
                 }
                 found.groups
             }
-            None => all_rows(table, read_point.version),
+            None => self.all_rows(state, table, path, &task.cancel)?,
         };
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
         let version = read_point.version;
@@ -68,9 +72,33 @@ impl Store {
     }
 }
 
-/// All that a version sees.
-pub(in crate::store) fn all_rows(table: &TableState, version: Version) -> Vec<Matches> {
-    let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
-    let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
-    matches.filter(|matches| !matches.rows.is_empty()).collect()
+impl Store {
+    /// All rows that the newest version of `table` has in row groups, a table of `state` at `path`, without those that have expired.
+    pub(in crate::store) fn all_rows(
+        &self,
+        state: &State,
+        table: &TableState,
+        path: &Path,
+        cancel: &Cancel,
+    ) -> Result<Vec<Matches>> {
+        let ReadPoint { version, instant, .. } = newest(self, state, table);
+        let rows = |group: &RowGroup| table.visible(group, version).positions(group.rows);
+        let matches = table.groups.iter().map(|group| Matches { group: group.id, rows: rows(group) });
+        let all = matches.filter(|matches| !matches.rows.is_empty()).collect();
+        let expired = instant.map(|instant| self.find_expired(state, table, path, instant, cancel));
+        Ok(match expired.transpose()?.flatten() {
+            Some(expired) => without(all, expired.groups),
+            None => all,
+        })
+    }
+}
+
+/// `rows` without `others`.
+fn without(rows: Vec<Matches>, others: Vec<Matches>) -> Vec<Matches> {
+    let others: HashMap<GroupId, RoaringBitmap> = others.into_iter().map(|found| (found.group, found.rows)).collect();
+    let left = rows.into_iter().map(|Matches { group, rows }| match others.get(&group) {
+        Some(others) => Matches { group, rows: rows - others },
+        None => Matches { group, rows },
+    });
+    left.filter(|matches| !matches.rows.is_empty()).collect()
 }

@@ -114,7 +114,7 @@ impl Store {
         let mut info = VersionInfo::of(newest, Vec::new());
         if table.depends_on_parts(newest.version) {
             // The commit is done, even if its rows cannot be counted.
-            info.rows = self.count_rows(table, numbered(state, newest.version)).unwrap_or(newest.rows);
+            info.rows = self.count_rows(table, numbered(state, table, newest.version)).unwrap_or(newest.rows);
         }
         Ok(info)
     }

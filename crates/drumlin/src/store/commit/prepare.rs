@@ -48,6 +48,16 @@ impl Store {
     pub(in crate::store) fn commit_built<T: Send + 'static>(
         &self,
         base: Arc<State>,
+        build: impl FnMut(&State) -> Result<(Vec<Effect>, T)> + Send + 'static,
+    ) -> Result<(Arc<State>, T)> {
+        self.commit_built_on(base, Footprint::default(), build)
+    }
+
+    /// The same, which depends on what was read of `base`.
+    pub(in crate::store) fn commit_built_on<T: Send + 'static>(
+        &self,
+        base: Arc<State>,
+        footprint: Footprint,
         mut build: impl FnMut(&State) -> Result<(Vec<Effect>, T)> + Send + 'static,
     ) -> Result<(Arc<State>, T)> {
         let given = Given::default();
@@ -58,7 +68,7 @@ impl Store {
             Ok(effects)
         };
         let work = Work::Build(Box::new(build));
-        let after = self.commit(Proposal::new(base, Footprint::default(), work))?;
+        let after = self.commit(Proposal::new(base, footprint, work))?;
         Ok((after, given.take()?))
     }
 

@@ -64,7 +64,7 @@ impl Store {
         index: &TableIndex,
     ) -> Result<SoundValues> {
         // Rows of later commits may be in the same memtable.
-        let read_point = ReadPoint { seq: base.seq, ..newest(next, table) };
+        let read_point = ReadPoint { seq: base.seq, ..newest(self, next, table) };
         let judge = Judge { reader: self.reader(), pool: &self.env().pool, table, read_point, then };
         let named = |e: Error| e.context(format!("unique index '{}'", index.definition.name));
         let judged = judge.judge(index).map_err(named).map_err(|e| match next.path_of(table.id) {

@@ -27,7 +27,7 @@ use crate::store::{Options, Store};
 use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit, find_column};
 
 /// The first byte of an encoded split.
-const SPLIT_VERSION: u8 = 1;
+const SPLIT_VERSION: u8 = 2;
 
 /// Part of a data set. Encoded, it takes some 100 bytes, and has no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

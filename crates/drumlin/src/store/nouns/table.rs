@@ -162,7 +162,7 @@ impl Table {
             }
             Assignments::new(table, set).map_err(|e| e.context(format!("'{path}'")))?;
             let (reader, pool) = (store.reader(), &store.env().pool);
-            let found = matching_rows(reader, pool, table, newest(state, table), filter, &options.task.cancel);
+            let found = matching_rows(reader, pool, table, newest(store, state, table), filter, &options.task.cancel);
             let found = found.map_err(|e| of_table(path, e))?;
             if !found.groups.is_empty() || !found.keys.is_empty() {
                 return Ok(None);

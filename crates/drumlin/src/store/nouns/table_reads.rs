@@ -13,7 +13,9 @@ use crate::store::parts::Pin;
 use crate::store::read::history::snapshots_of;
 use crate::store::read::resolve::{resolve, table_at};
 use crate::store::{AsOf, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
-use crate::table::{ConstraintsInfo, Lookup, ReadAs, Renew, Scan, ScanOptions, StoredSchema, VersionRecord, View};
+use crate::table::{
+    ConstraintsInfo, Lookup, ReadAs, Renew, Scan, ScanOptions, StoredSchema, TimeToLive, VersionRecord, View,
+};
 
 impl Table {
     /// The rows of a keyed table that have the keys in `keys`, a batch with the key columns, maybe among others; in the
@@ -200,13 +202,22 @@ impl Table {
         self.stored_schema(as_of)?.constraints()
     }
 
+    /// When the rows of a version expire; `None` if they do not. It is set and dropped by [`crate::Alter::SetTtl`] and
+    /// [`crate::Alter::DropTtl`].
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version.
+    pub fn ttl(&self, as_of: &AsOf) -> Result<Option<TimeToLive>> {
+        Ok(self.stored_schema(as_of)?.ttl())
+    }
+
     fn stored_schema(&self, as_of: &AsOf) -> Result<StoredSchema> {
         let path = Path::new(&self.path)?;
         self.place.read(
             |state| self.reads_schema(state, as_of),
             |state, _| {
-                let (table, read_point) = resolve(state, &path, as_of)?;
-                Ok(table.schema_of(read_point.version)?.clone())
+                let (table, seen) = resolve(state, &path, as_of)?;
+                Ok(table.schema_of(seen.version)?.clone())
             },
         )
     }

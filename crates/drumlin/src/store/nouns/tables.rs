@@ -374,6 +374,7 @@ fn read_tables(place: &Place, paths: &[String], options: &ReadOptions, each: boo
         Ok(reads.filter_map(Result::ok).flatten().collect())
     };
     place.read(reads, |state, pin| {
+        let state = &*place.store().at_one_instant(state);
         let mut scans = Vec::with_capacity(tables.len());
         for table in &tables {
             match table.scan(state, pin, options) {

@@ -82,7 +82,8 @@ impl Store {
     fn begin(&self, read_only: bool, attempts: Attempts) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
         let time = base.time.max(self.commits().times().now(base.time));
-        let draft = Draft::new(State::clone(&base), base.seq.next(), time);
+        let seen = State::clone(&base).seen_at(self.instant(&base));
+        let draft = Draft::new(seen, base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers, numbers) = (Footprint::default(), Vec::new(), Arc::default());
         let open = OpenTransaction { base, began: time, pin, draft, reads, writers, numbers };
@@ -321,7 +322,11 @@ impl Transaction {
 
     /// Records that keys of a table are looked up.
     pub(in crate::store) fn note_keys(&self, table: TableId, keys: &Keys) -> Result<()> {
-        let reads = vec![Read::Keys(table, Arc::new(keys.clone()))];
+        self.note_reads(vec![Read::Keys(table, Arc::new(keys.clone()))])
+    }
+
+    /// Records reads of tables.
+    pub(in crate::store) fn note_reads(&self, reads: Vec<Read>) -> Result<()> {
         self.with(|open| {
             let reads = open.of_others(reads);
             self.note(open, reads);
@@ -463,7 +468,11 @@ impl OpenTransaction {
     fn of_others(&self, reads: Vec<Read>) -> Vec<Read> {
         let own = |table: &TableId| !self.is_of_others(*table);
         let others = reads.into_iter().filter(|read| match read {
-            Read::Schema(table) | Read::Rows(table) | Read::Versions(table) | Read::Keys(table, _) => !own(table),
+            Read::Schema(table)
+            | Read::Rows(table)
+            | Read::Versions(table)
+            | Read::Keys(table, _)
+            | Read::Until(table, _) => !own(table),
             _ => true,
         });
         others.collect()

@@ -12,6 +12,7 @@
 //! process opened it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -31,6 +32,9 @@ pub(in crate::store) struct CommitClock {
     /// The time of the last commit, and what the clock showed, when the store was opened.
     opened: (Timestamp, Timestamp),
     known: Mutex<Known>,
+    /// The latest instant at which rows that expire were seen: no commit of this process is before it, so that what has expired for one
+    /// reader has for all that come after.
+    seen: AtomicI64,
 }
 
 #[derive(Default)]
@@ -45,11 +49,23 @@ impl CommitClock {
     /// For a store whose last commit has the time `last`.
     pub fn new(setting: Arc<Setting>, last: Timestamp) -> Self {
         let clock = setting.env().clock.now();
-        Self { setting, opened: (last, clock), known: Mutex::default() }
+        Self { setting, opened: (last, clock), known: Mutex::default(), seen: AtomicI64::new(i64::MIN) }
     }
 
     /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub fn now(&self, last: Timestamp) -> Timestamp {
+        Timestamp(self.told(last).0.max(self.seen.load(Ordering::SeqCst)))
+    }
+
+    /// The instant at which a reader sees rows that expire: now, and not before `last`, the time of the last commit.
+    pub fn instant(&self, last: Timestamp) -> Timestamp {
+        let now = self.now(last).max(last);
+        self.seen.fetch_max(now.0, Ordering::SeqCst);
+        now
+    }
+
+    /// The time now as clocks tell it.
+    fn told(&self, last: Timestamp) -> Timestamp {
         let setting = &*self.setting;
         let clock = setting.env().clock.now().0;
         if setting.is_read_only() || !setting.is_shared() || planted(Bug::TrustClock) {

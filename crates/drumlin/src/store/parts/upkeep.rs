@@ -20,6 +20,8 @@ pub(in crate::store) struct Maintenance {
     pub unmerged: BTreeSet<NamedWindow>,
     /// Row groups for which an index cannot be computed: table, index, row group.
     pub uncomputable: BTreeSet<(TableId, u64, GroupId)>,
+    /// The tables whose rows expire, once they were looked for.
+    pub expiring: Option<BTreeSet<TableId>>,
 }
 
 /// See the module.
@@ -37,7 +39,8 @@ pub(in crate::store) struct Upkeep {
 impl Upkeep {
     /// Of a store that was opened from a catalog snapshot, with `tables_kept` tables decoded.
     pub fn new(catalog: Option<recover::Catalog>, tables_kept: usize) -> Self {
-        let maintenance = Maintenance { catalog, unmerged: BTreeSet::new(), uncomputable: BTreeSet::new() };
+        let (unmerged, uncomputable) = (BTreeSet::new(), BTreeSet::new());
+        let maintenance = Maintenance { catalog, unmerged, uncomputable, expiring: None };
         Self {
             maintenance: Exclusive::new("a checkpoint, reclaim or purge of this store", maintenance),
             background: Background::default(),

@@ -117,7 +117,7 @@ struct Described {
 }
 
 /// The first byte of a description.
-const DESCRIPTION_VERSION: u8 = 1;
+const DESCRIPTION_VERSION: u8 = 2;
 
 /// What reading a data set costs, and what its filter spares. Its text is for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,6 +154,7 @@ impl Dataset {
             Ok(reads)
         };
         let tables = place.read(reads, |state, pin| {
+            let state = &*place.store().at_one_instant(state);
             let mut tables = Vec::new();
             for path in paths(state, &pattern, &options.as_of)? {
                 let handle = table_of(&place, &path);

@@ -65,7 +65,7 @@ pub struct Diff {
     cancel: Cancel,
     name: String,
     /// Pairs of versions still to compare.
-    pairs: VecDeque<(Version, Version)>,
+    pairs: VecDeque<(ReadPoint, ReadPoint)>,
     open: Option<PairDiff>,
 }
 
@@ -147,14 +147,16 @@ impl Table {
         let which = if unnumbered { MemoryScope::All } else { MemoryScope::Numbered };
         let waiting = rests.then_some((table.id, which));
         let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        let store = self.place.store();
+        let [first, last] = [first, last].map(|seen| seen.read_point(store, state, &table));
         let view = View { table, read_point: last, time: None, pin };
-        Ok((Diff::new(self.place.store().clone(), view, first.version, path.as_str(), options)?, waiting))
+        Ok((Diff::new(store.clone(), view, first, path.as_str(), options)?, waiting))
     }
 }
 
 impl Diff {
-    fn new(store: Store, view: View, first: Version, path: &str, options: &DiffOptions) -> Result<Self> {
-        let (table, last) = (&view.table, view.read_point.version);
+    fn new(store: Store, view: View, from: ReadPoint, path: &str, options: &DiffOptions) -> Result<Self> {
+        let (table, first, last) = (&view.table, from.version, view.read_point.version);
         let between: Vec<Version> = match options.each_version {
             true if first > last => {
                 return Err(Error::invalid(format!("version {first} is later than {last}; give them in order")));
@@ -192,8 +194,14 @@ impl Diff {
         let codec = (!key.is_empty()).then(|| TableCodec::new(&shown, key)).transpose()?;
         let added = [Field::new(CHANGE, DataType::Utf8, false), Field::new(VERSION, DataType::UInt64, false)];
         let fields: Vec<FieldRef> = shown.fields()[..width].iter().cloned().chain(added.map(Arc::new)).collect();
+        let seen = |(at, version): (usize, &Version)| match at {
+            0 => from,
+            at if at + 1 == versions.len() => view.read_point,
+            _ => ReadPoint { version: *version, instant: table.version(*version).map(|record| record.time), ..from },
+        };
+        let seen: Vec<ReadPoint> = versions.iter().enumerate().map(seen).collect();
         Ok(Self {
-            pairs: versions.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+            pairs: seen.windows(2).map(|pair| (pair[0], pair[1])).collect(),
             store,
             read_as: ReadAs::new(Arc::new(whole.clone()), Constants::new()),
             read,
@@ -232,10 +240,11 @@ impl Diff {
         }
     }
 
-    fn compare(&self, since: Version, until: Version) -> Result<PairDiff> {
-        let [gone, new] = difference(&self.view.table, since, until, &self.read)?;
-        let side = |table: crate::table::TableState, version: Version| {
-            let read_point = ReadPoint { version, since: false, seq: self.view.read_point.seq };
+    fn compare(&self, since: ReadPoint, until: ReadPoint) -> Result<PairDiff> {
+        let (reader, pool) = (self.store.reader(), &self.store.env().pool);
+        let [gone, new] = difference(reader, pool, &self.view.table, [since, until], &self.read)?;
+        let side = |table: crate::table::TableState, seen: ReadPoint| {
+            let read_point = ReadPoint { since: false, seq: self.view.read_point.seq, ..seen };
             let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };
             let options = ScanOptions {
                 columns: Some(self.read.clone()),
@@ -254,7 +263,7 @@ impl Diff {
             }
             false => None,
         };
-        Ok(PairDiff { version: until, sides: [side(gone, since)?, side(new, until)?], alike })
+        Ok(PairDiff { version: until.version, sides: [side(gone, since)?, side(new, until)?], alike })
     }
 
     /// A batch as it is handed out.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::resolve::{newest, of_table};
 use super::views::ATTEMPTS;
 use crate::base::{Cancel, Error, ErrorKind, Result};
-use crate::catalog::{Path, State};
+use crate::catalog::{Path, Read, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store};
@@ -75,7 +75,13 @@ impl TableView {
     fn find_many(&self, keys: &RecordBatch, columns: Option<&[String]>, cancel: &Cancel) -> Result<Lookup> {
         let (keys, key_columns) = self.codec.keys_of(keys)?;
         self.note(&keys)?;
-        let look_up = |view: &View| self.searcher(view, cancel).get_many(&keys, &key_columns, columns);
+        let look_up = |view: &View| {
+            let found = self.searcher(view, cancel).get_many(&keys, &key_columns, columns)?;
+            if let (Place::Transaction(transaction), Some(until)) = (&self.place, found.until) {
+                transaction.note_reads(vec![Read::Until(view.table.id, until)])?;
+            }
+            Ok(found)
+        };
         let Some(renew) = &self.renew else { return look_up(&self.view) };
         // Another process may have reclaimed blocks that this state refers to.
         let mut found = look_up(&self.view);
@@ -134,7 +140,7 @@ impl FoundTable {
         let found = self.0.lock();
         let found = found.as_ref().filter(|found| std::ptr::eq(found.state.as_ptr(), Arc::as_ptr(state)))?;
         let (table, codec) = (found.table.upgrade()?, found.codec.upgrade()?);
-        let read_point = newest(state, &table);
+        let read_point = newest(store, state, &table);
         let view = View { table, read_point, time: None, pin: Some(pin.clone()) };
         let place = Place::Store(store.clone());
         Some(TableView { place, view, renew: store.renewal(), codec, path: found.path.clone() })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::base::{Error, ErrorKind, Result, Timestamp, Version, nearest};
 use crate::catalog::{Path, Pattern, Snapshot, State};
 use crate::filter::time_of;
+use crate::store::Store;
 use crate::table::{ReadPoint, TableState};
 
 /// Which state of a table to read.
@@ -147,19 +148,20 @@ pub(in crate::store) fn of_table(path: &Path, error: Error) -> Error {
 
 /// The table that `path` names in `state`, and the version that `as_of` sees of it; for a time, without the rows written by
 /// key since that version.
-pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<TableState>, ReadPoint)> {
+pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Result<(Arc<TableState>, SeenVersion)> {
     let as_of = &*as_of.settled(state);
     if let AsOf::Snapshot(name) = as_of {
         let snapshot = snapshot_of(state, name)?;
         let absent = || Error::not_found(format!("snapshot '{name}' has no table at '{path}'"));
         let (id, version) = state.held_at(snapshot, path).ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' has table {id}, which does not exist"));
-        return Ok((state.table(id)?.ok_or_else(gone)?, numbered(state, version)));
+        let seen = SeenVersion { version, since: false, instant: Some(snapshot.time) };
+        return Ok((state.table(id)?.ok_or_else(gone)?, seen));
     }
     let table = &table_at(state, path)?;
     let listed = |version: &Version| table.versions.iter().any(|record| record.version == *version);
-    let read_point = match as_of {
-        AsOf::Version(version) if listed(version) => numbered(state, *version),
+    let seen = match as_of {
+        AsOf::Version(version) if listed(version) => SeenVersion::numbered(*version),
         AsOf::Back(back) => {
             let versions = || table.versions.iter().rev();
             let found = usize::try_from(*back).ok().and_then(|back| versions().nth(back));
@@ -167,7 +169,7 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
                 let (asked, n) = (u128::from(*back) + 1, table.versions.len());
                 Error::not_found(format!("'{path}' has no version -{asked}; it has {n} versions, the newest is -1"))
             };
-            numbered(state, found.ok_or_else(missing)?.version)
+            SeenVersion::numbered(found.ok_or_else(missing)?.version)
         }
         AsOf::Version(version) => {
             let newest = table.newest().map_or(Version(0), |newest| newest.version);
@@ -177,11 +179,14 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
             )));
         }
         // No commit is later.
-        AsOf::Time(time) if *time >= state.time => newest(state, table),
-        AsOf::Time(time) => numbered(state, table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0),
-        AsOf::Newest | AsOf::Snapshot(_) => newest(state, table),
+        AsOf::Time(time) if *time >= state.time => SeenVersion { instant: Some(*time), ..SeenVersion::newest(table) },
+        AsOf::Time(time) => {
+            let version = table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0;
+            SeenVersion { version, since: false, instant: Some(*time) }
+        }
+        AsOf::Newest | AsOf::Snapshot(_) => SeenVersion::newest(table),
     };
-    Ok((table.clone(), read_point))
+    Ok((table.clone(), seen))
 }
 
 /// The snapshot of that name; `NotFound` if there is none, since it is no time either.
@@ -195,13 +200,68 @@ pub(in crate::store) fn snapshot_of<'a>(state: &'a State, name: &str) -> Result<
     })
 }
 
-/// What the newest version sees, and the rows written since.
-pub(in crate::store) fn newest(state: &State, table: &TableState) -> ReadPoint {
-    let version = table.newest().expect("every table has a version").version;
-    ReadPoint { version, since: true, seq: state.seq }
+/// A version of a table as it is seen.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct SeenVersion {
+    pub version: Version,
+    /// Whether rows that were written by key since are seen, too.
+    pub since: bool,
+    /// The time that was asked for: rows that had expired then are not seen. By default those that had when the version was made, or
+    /// have now.
+    instant: Option<Timestamp>,
 }
 
-/// What a version sees.
-pub(in crate::store) fn numbered(state: &State, version: Version) -> ReadPoint {
-    ReadPoint { version, since: false, seq: state.seq }
+impl SeenVersion {
+    fn newest(table: &TableState) -> Self {
+        Self { version: table.newest().expect("every table has a version").version, since: true, instant: None }
+    }
+
+    fn numbered(version: Version) -> Self {
+        Self { version, since: false, instant: None }
+    }
+
+    /// What is seen of `table`, a table of `state`.
+    pub fn read_point(self, store: &Store, state: &State, table: &TableState) -> ReadPoint {
+        let Self { version, since, instant } = self;
+        match since {
+            // A time that has not come yet is now.
+            true => {
+                let now = newest(store, state, table);
+                ReadPoint { instant: now.instant.map(|now| instant.map_or(now, |asked| now.min(asked))), ..now }
+            }
+            false => {
+                let made = numbered(state, table, version);
+                ReadPoint { instant: instant.or(made.instant), ..made }
+            }
+        }
+    }
+}
+
+/// What the newest version sees, and the rows written since; without those that have expired by now.
+pub(in crate::store) fn newest(store: &Store, state: &State, table: &TableState) -> ReadPoint {
+    let version = table.newest().expect("every table has a version").version;
+    // Usually nobody asks what time it is.
+    let expires = table.expires();
+    ReadPoint { version, since: true, seq: state.seq, instant: expires.then(|| store.instant(state)) }
+}
+
+/// What a version sees; without the rows that had expired when it was made.
+pub(in crate::store) fn numbered(state: &State, table: &TableState, version: Version) -> ReadPoint {
+    let instant = table.version(version).map(|record| record.time);
+    ReadPoint { version, since: false, seq: state.seq, instant }
+}
+
+impl Store {
+    /// The same state, in which rows of all tables are seen as at one instant.
+    pub(in crate::store) fn at_one_instant<'s>(&self, state: &'s State) -> Cow<'s, State> {
+        match state.may_expire_rows() {
+            true => Cow::Owned(state.clone().seen_at(self.instant(state))),
+            false => Cow::Borrowed(state),
+        }
+    }
+
+    /// The instant at which rows that expire are seen in `state`: one in a transaction; else now, and never before the last commit.
+    pub(in crate::store) fn instant(&self, state: &State) -> Timestamp {
+        state.instant().unwrap_or_else(|| self.commits().times().instant(state.time))
+    }
 }

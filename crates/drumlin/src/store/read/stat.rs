@@ -128,8 +128,8 @@ impl Store {
     /// How many rows the newest version has, with those written since.
     pub(in crate::store) fn newest_rows(&self, state: &State, table: &TableState) -> Result<u64> {
         match table.newest() {
-            Some(newest) if table.parts.is_empty() => Ok(newest.rows),
-            Some(_) => self.count_rows(table, newest(state, table)),
+            Some(newest) if table.parts.is_empty() && !table.expires() => Ok(newest.rows),
+            Some(_) => self.count_rows(table, newest(self, state, table)),
             None => Ok(0),
         }
     }

@@ -124,8 +124,8 @@ impl Store {
                 Ok(View { pin, ..found.map_err(|e| e.context(format!("'{path}'")))? })
             }
             _ => {
-                let (table, read_point) = resolve(state, &path, as_of)?;
-                Ok(View { table, read_point, time: None, pin })
+                let (table, seen) = resolve(state, &path, as_of)?;
+                Ok(View { read_point: seen.read_point(self, state, &table), table, time: None, pin })
             }
         }
     }

@@ -72,6 +72,7 @@ impl Store {
         report: &mut CheckpointReport,
     ) -> Result<()> {
         let since = self.commits().writable_log()?.base().map(|base| base.seq);
+        report.rows_expired = self.delete_expired(maintenance, &options.task.cancel)?;
         report.versions_expired = self.number_and_expire()?;
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {

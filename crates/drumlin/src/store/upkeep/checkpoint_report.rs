@@ -40,6 +40,8 @@ pub struct CheckpointReport {
     pub bytes_written: u64,
     /// Rows written by key that became row groups.
     pub rows_flushed: u64,
+    /// Rows deleted because they had expired.
+    pub rows_expired: u64,
     /// Versions removed by retention.
     pub versions_expired: u64,
     /// Runs of indexes that were made.
@@ -54,6 +56,7 @@ impl CheckpointReport {
     /// Whether a commit was made that changed tables.
     pub(in crate::store) fn did_anything(&self) -> bool {
         self.versions_expired > 0
+            || self.rows_expired > 0
             || self.rows_flushed > 0
             || self.tables > 0
             || self.groups_moved > 0
@@ -76,6 +79,9 @@ impl fmt::Display for CheckpointReport {
             self.bytes_written,
             self.versions_expired
         )?;
+        if self.rows_expired > 0 {
+            write!(f, ", {} rows expired", self.rows_expired)?;
+        }
         if self.index_runs > 0 {
             write!(f, ", {} index runs made", self.index_runs)?;
         }

@@ -9,7 +9,7 @@ use arrow::compute::{CastOptions, cast_with_options, is_null};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::partial::{completed, partial_schema};
-use crate::base::{Cancel, Error, Result, TypeName};
+use crate::base::{Cancel, Error, Result, Timestamp, TypeName};
 use crate::catalog::{Path, State};
 use crate::memtable::Keys;
 use crate::segment::{interleave, take_batch};
@@ -72,13 +72,14 @@ impl Amounts {
     }
 
     /// The whole rows of the keys in `table`, a table of `state`; new ones with their defaults, and 0 where that is null and something is added.
+    /// Also returns when the first of them expires.
     pub fn found(
         &self,
         store: &Store,
         state: &State,
         table: &TableState,
         generators: &Generators,
-    ) -> Result<RecordBatch> {
+    ) -> Result<(RecordBatch, Option<Timestamp>)> {
         let keys: Vec<usize> =
             (0..self.rows.num_columns()).filter(|at| !self.adds_to(self.rows.schema().field(*at).name())).collect();
         let keys = self.rows.project(&keys)?;

@@ -58,7 +58,8 @@ pub(in crate::store) struct Gathered<'a> {
 }
 
 impl Store {
-    /// `AlreadyExists`, naming keys, if a table has rows with any of `keys`.
+    /// `AlreadyExists`, naming keys, if a table has rows with any of `keys`. Returns those of the keys that have rows which have expired, and
+    /// are still there: they must go with the commit.
     pub(in crate::store) fn refuse_present(
         &self,
         state: &State,
@@ -67,12 +68,16 @@ impl Store {
         keys: &Keys,
         path: &Path,
         cancel: &Cancel,
-    ) -> Result<()> {
-        let mut rows = RowBytes::default();
-        let places = self.searcher(state, table, codec, cancel).locate(keys, &mut rows);
-        let places = places.map_err(|e| of_table(path, e))?;
+    ) -> Result<Keys> {
+        let searcher = self.searcher(state, table, codec, cancel);
+        let places = searcher.locate(keys, &mut RowBytes::default()).map_err(|e| of_table(path, e))?;
         let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect();
-        refuse(codec, keys, &present, &format!("'{path}' already has rows with"))
+        refuse(codec, keys, &present, &format!("'{path}' already has rows with"))?;
+        if !table.expires() {
+            return Ok(Keys::default());
+        }
+        let stored = searcher.with_expired().locate(keys, &mut RowBytes::default()).map_err(|e| of_table(path, e))?;
+        Ok(keys.take((0..keys.len()).filter(|at| stored[*at] != RowPlace::Nowhere)))
     }
 
     /// Searches the newest rows of `table`, a table of `state`.
@@ -83,7 +88,7 @@ impl Store {
         codec: &'a TableCodec,
         cancel: &'a Cancel,
     ) -> Searcher<'a> {
-        let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(state, table));
+        let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(self, state, table));
         Searcher { reader, pool, table, read_point, codec, cancel }
     }
 }

@@ -14,7 +14,7 @@ use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
 use super::numbers::Numbering;
 use super::partial::{PartialMerge, check_key_columns, completed, partial_schema};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Error, Pool, Result};
+use crate::base::{Cancel, Error, Pool, Result, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
 use crate::segment::join_batches;
@@ -232,7 +232,9 @@ impl Store {
         if looked_up {
             footprint = footprint.with(Read::Keys(table.id, few.keys.clone()));
         }
-        let rows = few.rows(state, &self.searcher(state, table, &few.codec, cancel)).map_err(|e| of_table(path, e))?;
+        let found = few.rows(state, &self.searcher(state, table, &few.codec, cancel));
+        let (rows, until) = found.map_err(|e| of_table(path, e))?;
+        footprint.reads.extend(until.map(|until| Read::Until(table.id, until)));
         Ok((footprint, Effect::WriteRows { table: table.id, version: table.next_version(), rows }))
     }
 
@@ -289,17 +291,18 @@ impl SmallWrite {
     }
 
     /// What is written: of rows with some of the columns, what `searcher` finds in the others, too.
-    fn rows(&self, state: &State, searcher: &Searcher<'_>) -> Result<RowsChange> {
+    /// Also returns when the first of those rows expires.
+    fn rows(&self, state: &State, searcher: &Searcher<'_>) -> Result<(RowsChange, Option<Timestamp>)> {
         match &self.change {
-            SmallChange::Known(change) => Ok(change.clone()),
+            SmallChange::Known(change) => Ok((change.clone(), None)),
             SmallChange::Partial(rows, numbering) => {
                 let generators = numbering.generators(state, searcher.table);
                 let stored = searcher.table.schema().expect("every table has a version");
                 let checks = self.checks.clone().unwrap_or_default();
-                let whole = completed(rows, searcher, &self.keys, &checks, &|field, rows| {
+                let (whole, until) = completed(rows, searcher, &self.keys, &checks, &|field, rows| {
                     generators.lacking(stored, field, rows)
                 })?;
-                RowsChange::new(&self.codec, Some(&whole), None)
+                Ok((RowsChange::new(&self.codec, Some(&whole), None)?, until))
             }
         }
     }

@@ -247,8 +247,13 @@ impl Store {
         let numbering = open.numbering(self);
         let prepared = self.prepare_write(state, kind, frames, options, &numbering, &mut OnItemError::Refuse)?;
         let PreparedWrite { tables, writer, metadata } = prepared;
-        tables.iter().try_for_each(|table| self.refuse_present_keys(state, table, &options.task))?;
+        for table in &tables {
+            if self.refuse_present_keys(open.draft.state(), table, &options.task)? {
+                open.delete_expired(self, &table.path, &options.task.cancel)?;
+            }
+        }
         reads.reads.extend(footprint(&tables).reads);
+        let state = open.draft.state();
         let evolving = tables.iter().filter(|table| table.evolves).filter_map(|table| state.table_id_at(&table.path));
         open.with_rows_in_groups(self, &evolving.collect(), MemoryScope::All, |open| {
             let effects = effects(open.draft.state(), &tables, writer.written(), kind, metadata.as_deref())?;
@@ -274,7 +279,8 @@ impl Store {
             let checked = Footprint { reads }
                 .check(base, now)
                 .and_then(|()| effects(now, std::slice::from_ref(table), &[], kind, None))
-                .and_then(|_| self.refuse_present_keys(now, table, task));
+                .and_then(|_| self.refuse_present_keys(now, table, task))
+                .and_then(|expired| if expired { self.delete_expired_now(&table.path, &task.cancel) } else { Ok(()) });
             match checked {
                 Ok(()) => fit.push(table.clone()),
                 // Not the table's fault: it is checked again, in a newer state.
@@ -285,11 +291,14 @@ impl Store {
         Ok(fit)
     }
 
-    /// `AlreadyExists` if keys that must be new exist in `state`.
-    fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<()> {
-        let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(()) };
+    /// `AlreadyExists` if keys that must be new exist in `state`. Returns whether rows with some of them have expired, but are still there.
+    fn refuse_present_keys(&self, state: &State, table: &EncodedTable, task: &Task) -> Result<bool> {
+        let Some(NewKeys { codec, keys }) = &table.new_keys else { return Ok(false) };
         let found = &table_at(state, &table.path)?;
-        keys.iter().try_for_each(|keys| self.refuse_present(state, found, codec, keys, &table.path, &task.cancel))
+        keys.iter().try_fold(false, |expired, keys| {
+            let own = self.refuse_present(state, found, codec, keys, &table.path, &task.cancel)?;
+            Ok(expired || !own.is_empty())
+        })
     }
 
     /// Encodes all frames, as they are to be written to the tables of `state`.

@@ -142,14 +142,17 @@ impl Store {
         change.groups.clone_from(&encoded.groups);
         change.schema = encoded.evolved.as_ref().map(|(_, schema)| schema.clone());
         let mut in_memory = Keys::default();
-        let searcher = self.searcher(state, table, codec, &task.cancel);
+        // Rows that have expired are replaced like others.
+        let searcher = self.searcher(state, table, codec, &task.cancel).with_expired();
         // By row group, so that at most one bit a row is held.
         let mut in_groups: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for keys in &encoded.keys {
             footprint = footprint.with(Read::Keys(table.id, keys.clone()));
             if what == ByKey::Insert {
-                self.refuse_present(state, table, codec, keys, path, &task.cancel)?;
-                continue;
+                let expired = self.refuse_present(state, table, codec, keys, path, &task.cancel)?;
+                if expired.is_empty() {
+                    continue;
+                }
             }
             let mut rows = RowBytes::default();
             let places = searcher.locate(keys, &mut rows).map_err(|e| of_table(path, e))?;

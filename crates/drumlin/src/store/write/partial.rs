@@ -11,7 +11,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 
 use super::by_key::{ByKey, Gathered, RowsReport, check_schema, dedup_keys};
 use super::numbers::Numbering;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Timestamp};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::memtable::Keys;
 use crate::segment::interleave;
@@ -64,14 +64,15 @@ pub(in crate::store) fn partial_schema(came: &SchemaRef, rows: &RowsSchema) -> R
 }
 
 /// Whole rows of `rows`, which have some of the columns, with what the table has in the others. They have the keys `keys`, without
-/// duplicates, in this order. New ones have what `lacking_in_new` says.
+/// duplicates, in this order. New ones have what `lacking_in_new` says. Also returns when
+/// the first row that was found expires.
 pub(in crate::store) fn completed(
     rows: &RecordBatch,
     searcher: &Searcher<'_>,
     keys: &Keys,
     checks: &Checks,
     lacking_in_new: &dyn Fn(&FieldRef, usize) -> Result<ArrayRef>,
-) -> Result<RecordBatch> {
+) -> Result<(RecordBatch, Option<Timestamp>)> {
     let codec = searcher.codec;
     let stored = searcher.table.schema().expect("it was written to");
     let names = stored.0.fields().iter().map(|field| field.name());
@@ -107,7 +108,7 @@ pub(in crate::store) fn completed(
     let columns = stored.0.fields().iter().map(column).collect::<Result<Vec<ArrayRef>>>()?;
     let whole = RecordBatch::try_new(codec.schema().clone(), columns)?;
     checks.test(&whole, |row| format!("the row with the key {}", named(&[row])))?;
-    Ok(whole)
+    Ok((whole, there.until))
 }
 
 /// Many rows that have some of the columns, without duplicates.

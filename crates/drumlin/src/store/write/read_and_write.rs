@@ -16,13 +16,13 @@ use super::amounts::Amounts;
 use super::by_key::{ByKey, RowsReport, check_schema};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, TypeName, clip};
-use crate::catalog::{Effect, Path, Read, State};
+use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::segment::{join_batches, take_batch};
 use crate::store::commit::call::Call;
 use crate::store::nouns::transaction::{OpenTransaction, Transaction};
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Place, Store, WriteOptions};
-use crate::table::{RowsChange, batch_bytes, conform, find_requested, reread, shown};
+use crate::table::{ReadPoint, RowsChange, batch_bytes, conform, find_requested, reread, shown};
 
 impl Place {
     /// Writes rows by key of the table at `path` in a transaction: its own, which is committed, or this one. `work` is done again with
@@ -83,8 +83,10 @@ impl Call<'_> {
             let table = table_at(&base, path)?;
             let generators = store.numbering().generators(&base, &table);
             let amounts = Amounts::new(&base, path, amounts, &generators)?;
-            let found = amounts.found(store, &base, &table, &generators).map_err(|e| of_table(path, e))?;
-            let (path, then, since) = (path.clone(), table, base.seq);
+            let (found, until) = amounts.found(store, &base, &table, &generators).map_err(|e| of_table(path, e))?;
+            let (path, id, then, since) = (path.clone(), table.id, table, base.seq);
+            // What has expired for those who come after it has for this.
+            let seen = newest(store, &base, &then);
             let build = move |now: &State| {
                 let table = &table_at(now, &path)?;
                 if table.id != then.id {
@@ -93,14 +95,20 @@ impl Call<'_> {
                 check_schema(table, &path, amounts.codec.schema(), Some(&amounts.checks))?;
                 let rows = match planted(Bug::AddToOld) {
                     true => found.clone(),
-                    false => reread(table, &then, since, newest(now, table), &amounts.keys, &found)?,
+                    false => {
+                        let version = table.newest().map_or(seen.version, |newest| newest.version);
+                        let read_point = ReadPoint { version, seq: now.seq, ..seen };
+                        reread(table, &then, since, read_point, &amounts.keys, &found)?
+                    }
                 };
                 let whole = amounts.added_to(&rows).map_err(|e| e.context(format!("'{path}'")))?;
                 let rows = RowsChange::new(&amounts.codec, Some(&whole), None)?;
                 let write = Effect::WriteRows { table: table.id, version: table.next_version(), rows };
                 Ok((vec![write], whole))
             };
-            match store.commit_built(base, build) {
+            let until = until.map(|until| Read::Until(id, until));
+            let footprint = Footprint { reads: until.into_iter().collect() };
+            match store.commit_built_on(base, footprint, build) {
                 Err(e) if e.kind() == ErrorKind::Conflict => Ok(Err(e)),
                 done => done.map(Ok),
             }
@@ -126,9 +134,10 @@ impl Store {
         let numbering = open.numbering(self);
         let generators = numbering.generators(state, &table);
         let amounts = Amounts::new(state, path, amounts, &generators)?;
-        let found = amounts.found(self, state, &table, &generators).map_err(|e| of_table(path, e))?;
+        let (found, until) = amounts.found(self, state, &table, &generators).map_err(|e| of_table(path, e))?;
         let whole = amounts.added_to(&found).map_err(|e| e.context(format!("'{path}'")))?;
         open.note(vec![Read::Keys(table.id, amounts.keys.clone())]);
+        open.note(until.map(|until| Read::Until(table.id, until)).into_iter().collect());
         let rows = self.write_by_key_in(open, ByKey::Upsert, path, (&whole).into(), (options, &numbering), bulk)?;
         Ok(RowsReport { seq: None, rows, version: None, returned: options.chosen(whole)? })
     }
@@ -182,6 +191,7 @@ impl Store {
         if !planted(Bug::CompareEarly) {
             open.note(vec![Read::Keys(table.id, Arc::new(keys))]);
         }
+        open.note(there.until.map(|until| Read::Until(table.id, until)).into_iter().collect());
         self.write_and_return(open, ByKey::Upsert, path, std::slice::from_ref(rows), options, bulk)
     }
 

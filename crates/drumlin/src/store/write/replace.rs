@@ -204,12 +204,19 @@ impl Store {
         change.groups = replacement.groups.clone();
         change.schema = replacement.evolved.clone();
         let mut effects = Vec::new();
-        let (reader, pool, read_point) = (self.reader(), &self.env().pool, newest(state, table));
+        let now = newest(self, state, table);
+        // Rows that have expired are replaced like others, and go where their keys are needed.
+        let (reader, pool, read_point) = (self.reader(), &self.env().pool, now.with_expired());
         let found = match &replacement.replaced {
             ReplacedRows::Range(None) => None,
             ReplacedRows::Range(Some(range)) => Some(range.rows_of(reader, pool, table, read_point, &task.cancel)),
-            ReplacedRows::Matching { filter, .. } => {
-                Some(matching_rows(reader, pool, table, read_point, filter, &task.cancel))
+            ReplacedRows::Matching { filter, keys } => {
+                let expired = || table.schema()?.expired_at(now.instant?);
+                let replaced = match keys.as_ref().and_then(|_| expired()) {
+                    Some(expired) => filter.clone().or(expired),
+                    None => filter.clone(),
+                };
+                Some(matching_rows(reader, pool, table, read_point, &replaced, &task.cancel))
             }
         };
         if let Some(found) = found {

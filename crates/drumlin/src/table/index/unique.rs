@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use foldhash::fast::FixedState;
 use roaring::RoaringBitmap;
@@ -21,9 +21,10 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Pool, Result, Seq};
 use crate::block::{Address, BlockReader};
 use crate::filter::{BoundFilter, Filter};
-use crate::segment::join_batches;
+use crate::segment::{filter_batch, join_batches};
 use crate::table::index::mask::{Asked, Mask};
 use crate::table::memory::overlay::Overlay;
+use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::matching::matching;
 use crate::table::schema::arrays::find;
@@ -282,6 +283,7 @@ impl<'a> Judge<'a> {
         mut give: impl FnMut(&GroupReader<'_>, RoaringBitmap, Vec<u64>) -> Result<()>,
     ) -> Result<()> {
         let (table, version, bound) = (self.table, self.read_point.version, &search.bound);
+        let expiry = Expiry::at(table, self.read_point)?;
         let shown = |group: &'_ Arc<RowGroup>| {
             let rows = table.visible(group, version);
             search.mask.as_ref().map_or(rows.clone(), |mask| mask.narrowed(group, rows))
@@ -300,6 +302,10 @@ impl<'a> Judge<'a> {
                 let rows = match &search.filter {
                     Some(filter) => matching(&reader, search.schema, rows, filter)?,
                     None => rows.clone(),
+                };
+                let rows = match &expiry {
+                    Some(expiry) => expiry.alive(&reader, rows)?,
+                    None => rows,
                 };
                 if rows == Rows::None {
                     return Ok(None);
@@ -330,7 +336,14 @@ impl<'a> Judge<'a> {
                 all.rows_at(0..all.keys.len())
             }
         };
-        named_batch(codec.schema(), columns, codec.decode(&keys, &rows, columns)?, keys.len()).map(Some)
+        let batch = named_batch(codec.schema(), columns, codec.decode(&keys, &rows, columns)?, keys.len())?;
+        match Expiry::at(self.table, self.read_point)? {
+            Some(expiry) => {
+                let alive = expiry.alive_in_memory(codec, &keys, &rows)?;
+                filter_batch(&batch, &BooleanArray::new(alive, None)).map(Some)
+            }
+            None => Ok(Some(batch)),
+        }
     }
 }
 

@@ -21,11 +21,12 @@ use roaring::RoaringBitmap;
 use super::group_keys::{GroupKeys, candidates};
 use super::key_filter::may_have;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Pool, Result, Version, span};
+use crate::base::{Cancel, Pool, Result, Timestamp, Version, span};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::memory::overlay::{MemtableHit, Overlay};
+use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{find, into_type};
 use crate::table::{Matches, ReadPoint, RowGroup, Rows, TableCodec, TableState};
@@ -51,6 +52,8 @@ pub struct Lookup {
     pub rows: RecordBatch,
     /// Whether the key has a row.
     pub found: BooleanArray,
+    /// When the first of these rows expires, if rows of the table do.
+    pub until: Option<Timestamp>,
 }
 
 /// Searches a table for keys.
@@ -78,8 +81,52 @@ struct PendingKeys {
 }
 
 impl Searcher<'_> {
+    /// The same, which finds rows that have expired, too.
+    #[must_use]
+    pub fn with_expired(self) -> Self {
+        Self { read_point: self.read_point.with_expired(), ..self }
+    }
+
     /// Where the rows of `keys` are. Those in memory are copied to `rows`.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
+        self.locate_alive(keys, rows).map(|(places, _)| places)
+    }
+
+    /// The same, and when the first of them expires.
+    fn locate_alive(&self, keys: &Keys, rows: &mut RowBytes) -> Result<(Vec<RowPlace>, Option<Timestamp>)> {
+        let mut places = self.locate_stored(keys, rows)?;
+        let next = match Expiry::at(self.table, self.read_point)? {
+            Some(expiry) => self.leave_out_expired(&expiry, keys, rows, &mut places)?,
+            None => None,
+        };
+        Ok((places, next))
+    }
+
+    /// Leaves out rows that have expired; those in memory stay among `rows`. Returns when the first of the others does.
+    fn leave_out_expired(
+        &self,
+        expiry: &Expiry,
+        keys: &Keys,
+        rows: &RowBytes,
+        places: &mut [RowPlace],
+    ) -> Result<Option<Timestamp>> {
+        if places.iter().all(|place| *place == RowPlace::Nowhere) {
+            return Ok(None);
+        }
+        let column = |column: &usize| match self.codec.is_key(*column) {
+            true => Ok(self.codec.decode(keys, &RowBytes::default(), &[*column])?.remove(0)),
+            false => Ok(self.values(self.codec.schema(), &[*column], places, rows)?.remove(0)),
+        };
+        let columns = expiry.columns().iter().map(column).collect::<Result<Vec<_>>>()?;
+        let found = BooleanBuffer::collect_bool(places.len(), |at| places[at] != RowPlace::Nowhere);
+        let alive = &found & &expiry.alive_of(columns.clone(), places.len())?;
+        let gone = places.iter_mut().enumerate().filter(|(at, _)| !alive.value(*at));
+        gone.for_each(|(_, place)| *place = RowPlace::Nowhere);
+        expiry.next(&columns, &alive)
+    }
+
+    /// Where the rows of `keys` are, whether they have expired or not.
+    fn locate_stored(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
         let mut places = vec![RowPlace::Nowhere; keys.len()];
         let overlay = Overlay::new(self.table, self.read_point);
         let said = overlay.as_ref().map(|overlay| overlay.find_many(keys, rows));
@@ -244,7 +291,7 @@ impl Searcher<'_> {
         span!("get_many", keys = keys.len());
         self.reader.metrics().keys.add(keys.len() as u64);
         let mut rows = RowBytes::default();
-        let places = self.locate(keys, &mut rows)?;
+        let (places, until) = self.locate_alive(keys, &mut rows)?;
         let found = found_at(&places);
         let others: Vec<usize> = columns.iter().copied().filter(|column| !self.codec.is_key(*column)).collect();
         let mut values = self.values(schema, &others, &places, &rows)?.into_iter();
@@ -254,7 +301,7 @@ impl Searcher<'_> {
         });
         let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(keys.len()));
-        Ok(Lookup { rows: RecordBatch::try_new_with_options(answer, arrays, &options)?, found })
+        Ok(Lookup { rows: RecordBatch::try_new_with_options(answer, arrays, &options)?, found, until })
     }
 
     /// Columns other than the key, of the rows at `places`.

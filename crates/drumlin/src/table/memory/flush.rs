@@ -10,6 +10,7 @@ use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
+use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, TableState};
 
@@ -77,7 +78,7 @@ pub fn hidden_rows(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The number of visible rows of a table that is partly in memory.
+/// The number of visible rows of a table. Reads row groups if rows are in memory, or may have expired.
 pub fn count_rows(
     reader: &BlockReader,
     pool: &Pool,
@@ -85,17 +86,33 @@ pub fn count_rows(
     read_point: ReadPoint,
     cancel: &Cancel,
 ) -> Result<u64> {
-    let Some(overlay) = Overlay::new(table, read_point) else { return Ok(table.stored_rows(read_point.version)) };
-    let (all, codec) = (overlay.all(), overlay.codec());
+    let (expiry, overlay) = (Expiry::at(table, read_point)?, Overlay::new(table, read_point));
+    if expiry.is_none() && overlay.is_none() {
+        return Ok(table.stored_rows(read_point.version));
+    }
+    let overlay = overlay.map(|overlay| (overlay.all(), overlay.codec().clone()));
     let counts = pool.map(table.groups.iter().collect(), |group| {
         cancel.check()?;
         let visible = table.visible(group, read_point.version);
         if visible == Rows::None {
             return Ok(0);
         }
-        Ok(all.hide(&GroupReader::open(reader, table, read_point.version, group)?, codec, visible)?.count(group.rows))
+        let opened = GroupReader::open(reader, table, read_point.version, group)?;
+        let alive = expiry.as_ref().map_or(Ok(visible.clone()), |expiry| expiry.alive(&opened, visible))?;
+        Ok(match &overlay {
+            Some((all, codec)) => all.hide(&opened, codec, alive)?.count(group.rows),
+            None => alive.count(group.rows),
+        })
     })?;
-    Ok(counts.into_iter().sum::<u64>() + all.live())
+    let in_memory = match (&overlay, &expiry) {
+        (None, _) => 0,
+        (Some((all, _)), None) => all.live(),
+        (Some((all, codec)), Some(expiry)) => {
+            let (keys, rows) = all.rows_at(0..all.keys.len());
+            expiry.alive_in_memory(codec, &keys, &rows)?.count_set_bits() as u64
+        }
+    };
+    Ok(counts.into_iter().sum::<u64>() + in_memory)
 }
 
 /// The number of rows that a version of `table` shows, or a few more: rows in memory may take the place of others. Nothing is read.

@@ -221,7 +221,7 @@ fn with_rows_of_version(
     if open.is_empty() {
         return Ok(rows);
     }
-    let read_point = ReadPoint { version: history.version, since: false, seq: ALL };
+    let read_point = ReadPoint { version: history.version, since: false, seq: ALL, instant: None };
     let cancel = Cancel::default();
     let searcher = Searcher { reader, pool, table, read_point, codec, cancel: &cancel };
     let (keys, key_columns) = codec.keys_of(&take_batch(&rows, open.iter().copied())?)?;

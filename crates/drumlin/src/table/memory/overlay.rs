@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::part::{MemRows, Unsettled};
 use super::row_writes::born_before;
-use crate::base::{Result, Seq, Version};
+use crate::base::{Result, Seq, Timestamp, Version};
 use crate::memtable::{Key, Keys, RowBytes};
 use crate::table::index::compared::{Hashes, meets};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
@@ -23,6 +23,16 @@ pub struct ReadPoint {
     pub since: bool,
     /// The state that is read: rows of later commits, which may be in the same memtable, are not visible.
     pub seq: Seq,
+    /// Rows that have expired at that instant are not visible. `None` if all are, whether they have expired or not.
+    pub instant: Option<Timestamp>,
+}
+
+impl ReadPoint {
+    /// The same with rows that have expired.
+    #[must_use]
+    pub fn with_expired(self) -> Self {
+        Self { instant: None, ..self }
+    }
 }
 
 /// The visible memtables, and rows still to be put in them; the newest first.

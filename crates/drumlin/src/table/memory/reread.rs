@@ -7,6 +7,7 @@ use crate::base::{Error, Result, Seq};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::TableState;
+use crate::table::read::expiry::Expiry;
 
 /// `rows`, whole rows with the keys `keys` that were read of `then` at the commit `since`, as they are in `now`, which has the same schema, at
 /// `read_point`. Reads no storage.
@@ -58,6 +59,11 @@ pub fn reread(
     at_memory.sort_unstable();
     at_memory.iter().for_each(|(_, at)| memory.push_key(keys.get(*at)));
     let columns: Vec<usize> = (0..rows.num_columns()).collect();
+    if let Some(expiry) = Expiry::at(now, read_point)?
+        && expiry.alive_in_memory(overlay.codec(), &memory, &found)?.count_set_bits() < memory.len()
+    {
+        return unknown();
+    }
     let newer = overlay.codec().decode(&memory, &found, &columns)?;
     let column = |(own, newer): (&ArrayRef, ArrayRef)| interleave(&[own.clone(), newer], &places);
     let columns = rows.columns().iter().zip(newer).map(column).collect::<Result<Vec<_>>>()?;

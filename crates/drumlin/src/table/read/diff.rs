@@ -9,42 +9,65 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
+use super::expiry::Expiry;
+use super::group_reader::GroupReader;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Version};
-use crate::block::Address;
+use crate::base::{Error, Pool, Result, Version};
+use crate::block::{Address, BlockReader};
 use crate::table::memory::part::InMemory;
-use crate::table::{Instants, RowGroup, Rows, StoredSchema, TableState};
+use crate::table::{Instants, ReadPoint, RowGroup, Rows, StoredSchema, TableState};
 
 /// The rows that only `since` shows of `table` in these columns, and those that only `until` does: each as a table with just
 /// that version. A row that both show lies at the same place of the same bytes, whichever records name them, since whatever
 /// rewrites rows keeps those of all versions together. Rows that both show, but not alike, because a column has another name
-/// or is of one of them alone, are among those of both. `Conflict` if a version depends on rows in memory. O(row groups) set operations.
-pub fn difference(table: &TableState, since: Version, until: Version, columns: &[String]) -> Result<[TableState; 2]> {
+/// or is of one of them alone, are among those of both; a row that has expired between both is among those of the first.
+/// `Conflict` if a version depends on rows in memory. O(row groups) set operations; where statistics do not tell whether rows have
+/// expired, a column of them is read.
+pub fn difference(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &TableState,
+    seen: [ReadPoint; 2],
+    columns: &[String],
+) -> Result<[TableState; 2]> {
+    let [since, until] = seen.map(|at| at.version);
     if [since, until].into_iter().any(|version| table.depends_on_parts(version)) {
         return Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"));
     }
     let [before, after] = [table.schema_of(since)?, table.schema_of(until)?];
     let same = before == after;
     let alike = |group: &RowGroup| same || shows_alike(table, group, [before, after], columns);
-    let groups: Vec<(&Arc<RowGroup>, bool)> = table.groups.iter().map(|group| (group, alike(group))).collect();
+    let expiry = [Expiry::at(table, seen[0])?, Expiry::at(table, seen[1])?];
+    let shows = |group: &RowGroup, side: usize| {
+        let rows = table.visible(group, seen[side].version);
+        match expiry[side].as_ref().filter(|_| rows != Rows::None) {
+            Some(expiry) => expiry.alive(&GroupReader::open(reader, table, seen[side].version, group)?, rows),
+            None => Ok(rows),
+        }
+    };
+    let own = |group: &Arc<RowGroup>| Ok(([shows(group, 0)?, shows(group, 1)?], alike(group)));
+    let all: Vec<([Rows; 2], bool)> = match expiry.iter().any(Option::is_some) {
+        true => pool.map(table.groups.iter().collect(), own)?,
+        false => table.groups.iter().map(own).collect::<Result<_>>()?,
+    };
+    let groups: Vec<(&Arc<RowGroup>, ([Rows; 2], bool))> = table.groups.iter().zip(all).collect();
     // What each version shows of the same bytes.
     let mut shown: BTreeMap<Address, [Rows; 2]> = BTreeMap::new();
-    for (group, _) in groups.iter().filter(|(_, alike)| *alike) {
-        let [before, after] = [since, until].map(|version| table.visible(group, version));
-        if (&before, &after) != (&Rows::None, &Rows::None) {
+    for (group, ([before, after], _)) in groups.iter().filter(|(_, (_, alike))| *alike) {
+        if (before, after) != (&Rows::None, &Rows::None) {
             let all = shown.entry(group.address).or_insert([Rows::None, Rows::None]);
-            *all = [all[0].or(&before, group.rows), all[1].or(&after, group.rows)];
+            *all = [all[0].or(before, group.rows), all[1].or(after, group.rows)];
         }
     }
     if !planted(Bug::DiffRecords) {
         shown.retain(|_, [before, after]| before != after);
     }
-    let only = |version: Version, other: usize| -> Result<TableState> {
+    let only = |version: Version, own: usize| -> Result<TableState> {
         let record = table.record(version)?.clone();
-        let groups = groups.iter().filter_map(|(group, alike)| {
+        let groups = groups.iter().filter_map(|(group, (rows, alike))| {
             let rows = match *alike && !planted(Bug::DiffRecords) {
-                true => table.visible(group, version).without(&shown.get(&group.address)?[other], group.rows),
-                false => table.visible(group, version),
+                true => rows[own].without(&shown.get(&group.address)?[1 - own], group.rows),
+                false => rows[own].clone(),
             };
             let some = |rows: &Rows| *rows != Rows::None;
             Some(rows).filter(some).map(|rows| Arc::new(group.shown_from(&rows, version)))
@@ -61,7 +84,7 @@ pub fn difference(table: &TableState, since: Version, until: Version, columns: &
             ..table.clone()
         })
     };
-    Ok([only(since, 1)?, only(until, 0)?])
+    Ok([only(since, 0)?, only(until, 1)?])
 }
 
 /// Whether rows of a row group have the same in these columns, whichever of two schemas of the table they are read in.

@@ -6,6 +6,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
+use super::expiry::Expiry;
 use super::group_reader::GroupReader;
 use super::pieces::PICK_SHARE;
 use super::truth::truth;
@@ -26,6 +27,9 @@ pub(in crate::table) fn matching(
     rows: &Rows,
     filter: &BoundFilter,
 ) -> Result<Rows> {
+    if *rows == Rows::None {
+        return Ok(Rows::None);
+    }
     let total = reader.group.rows;
     let stats = |index: usize| reader.stats(schema, index);
     match filter.verdict(u64::from(total), &stats) {
@@ -132,6 +136,7 @@ pub(in crate::table) fn search(
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<FoundRows> {
     let Searched { reader, pool, table, read_point, mask } = searched;
+    let expiry = Expiry::at(table, *read_point)?;
     let overlay = Overlay::new(table, *read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
@@ -146,6 +151,9 @@ pub(in crate::table) fn search(
         }
         let group = GroupReader::open(reader, table, read_point.version, group)?;
         let mut rows = find(&group, &rows)?;
+        if let Some(expiry) = &expiry {
+            rows = expiry.alive(&group, rows)?;
+        }
         if let Some((overlay, codec)) = &overlay {
             rows = overlay.hide(&group, codec, rows)?;
         }
@@ -155,7 +163,10 @@ pub(in crate::table) fn search(
     let mut keys = Keys::default();
     if let Some((overlay, codec)) = &overlay {
         let (all, rows) = overlay.rows_at(0..overlay.keys.len());
-        let kept = keep(codec, &all, &rows)?;
+        let mut kept = keep(codec, &all, &rows)?;
+        if let Some(expiry) = &expiry {
+            kept = &kept & &expiry.alive_in_memory(codec, &all, &rows)?;
+        }
         keys = all.take(kept.set_indices());
     }
     Ok(FoundRows { groups: found.into_iter().flatten().collect(), keys })

@@ -1,6 +1,7 @@
 //! Reading a version: which row groups and rows, in which order, decoded by whom. Changes nothing.
 
 pub(super) mod diff;
+pub(super) mod expiry;
 pub(super) mod group_reader;
 pub(super) mod interleaved;
 pub(super) mod matching;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::expiry::Expiry;
 use super::group_reader::GroupReader;
 use super::matching::matching;
 use super::pieces::{PICK_SHARE, Piece};
@@ -38,6 +39,8 @@ pub(in crate::table) struct PieceReader {
     pub types: Vec<DataType>,
     pub width: usize,
     pub filter: Option<BoundFilter>,
+    /// Which rows have expired, if some may have.
+    pub expiry: Option<Expiry>,
     pub form: Form,
     /// Rows written by key since.
     pub overlay: Option<(OverlayRows, TableCodec)>,
@@ -96,6 +99,10 @@ impl PieceReader {
                 break;
             }
             wanted.extend(readers.iter().flat_map(|reader| reader.wanted(schema, &columns)));
+            if let Some(expiry) = &own.expiry {
+                let undecided = readers.iter().filter(|reader| expiry.verdict(reader) == Verdict::Some);
+                wanted.extend(undecided.flat_map(|reader| reader.wanted(expiry.schema(), expiry.columns())));
+            }
             count += 1;
         }
         blocks.fetch(wanted);
@@ -107,7 +114,7 @@ impl PieceReader {
         self.named(|| {
             let mut rows = 0;
             for (group, visible) in &piece.groups {
-                rows += match self.filter.is_none() && self.overlay.is_none() {
+                rows += match self.shows_all() {
                     true => visible.count(group.rows),
                     false => self.kept(&self.open(group)?, visible)?.count(group.rows),
                 };
@@ -121,15 +128,20 @@ impl PieceReader {
 
     /// A piece without the row groups whose statistics rule out the filter; `None` if nothing is left.
     pub fn pruned(&self, mut piece: Piece) -> Option<Piece> {
-        let Some(filter) = &self.filter else { return Some(piece) };
+        if !self.selects() {
+            return Some(piece);
+        }
         let before = piece.groups.len();
         piece.groups.retain(|(group, _)| {
             let verdict = caught(|| {
                 let reader = self.open(group)?;
-                Ok(filter.verdict(u64::from(group.rows), &|index| reader.stats(self.read_as.schema(), index)))
+                let stats = |index: usize| reader.stats(self.read_as.schema(), index);
+                let verdict = |filter: &BoundFilter| filter.verdict(u64::from(group.rows), &stats);
+                let kept = self.filter.as_ref().is_none_or(|filter| verdict(filter) != Verdict::None);
+                Ok(kept && self.expiry.as_ref().is_none_or(|expiry| expiry.verdict(&reader) != Verdict::All))
             });
             // What is wrong with it shows when it is read.
-            verdict.map_or(true, |verdict| verdict != Verdict::None)
+            verdict.unwrap_or(true)
         });
         self.reader.metrics().groups_pruned.add((before - piece.groups.len()) as u64);
         (!piece.groups.is_empty() || !piece.rows.is_empty()).then_some(piece)
@@ -205,11 +217,25 @@ impl PieceReader {
         Arc::new(Schema::new(self.columns.iter().zip(&self.types).map(field).collect::<Vec<_>>()))
     }
 
-    /// Those of `visible` that the filter keeps and no row written by key since hides.
+    /// Whether it leaves out rows by their values.
+    pub fn selects(&self) -> bool {
+        self.filter.is_some() || self.expiry.is_some()
+    }
+
+    /// Whether it shows all rows of its pieces.
+    pub fn shows_all(&self) -> bool {
+        !self.selects() && self.overlay.is_none()
+    }
+
+    /// Those of `visible` that have not expired, that the filter keeps, and that no row written by key since hides.
     fn kept(&self, group: &GroupReader<'_>, visible: &Rows) -> Result<Rows> {
-        let rows = match &self.filter {
+        let rows = match &self.expiry {
             None => visible.clone(),
-            Some(filter) => matching(group, self.read_as.schema(), visible, filter)?,
+            Some(expiry) => expiry.alive(group, visible.clone())?,
+        };
+        let rows = match &self.filter {
+            None => rows,
+            Some(filter) => matching(group, self.read_as.schema(), &rows, filter)?,
         };
         match &self.overlay {
             Some((overlay, codec)) => overlay.hide(group, codec, rows),
@@ -262,12 +288,13 @@ impl PieceReader {
         Ok((batch.num_rows() > 0).then_some(batch))
     }
 
-    /// Which rows written by key the filter keeps, if there is one.
+    /// Which rows written by key have not expired and are kept by the filter; `None` if all are.
     fn truth_of(&self, codec: &TableCodec, keys: &Keys, rows: &RowBytes) -> Result<Option<BooleanArray>> {
-        let Some(filter) = &self.filter else { return Ok(None) };
+        let alive = self.expiry.as_ref().map(|expiry| expiry.alive_in_memory(codec, keys, rows)).transpose()?;
+        let Some(filter) = &self.filter else { return Ok(alive.map(|alive| BooleanArray::new(alive, None))) };
         let columns = self.read_as.decode_rows(codec, keys, rows, filter.columns())?;
         let truth = truth(filter, self.read_as.schema(), keys.len(), columns)?;
-        Ok(Some(BooleanArray::new(truth, None)))
+        Ok(Some(BooleanArray::new(alive.map_or(truth.clone(), |alive| &alive & &truth), None)))
     }
 
     /// The columns read, in the scan's types, as a batch, including those needed only for sorting.

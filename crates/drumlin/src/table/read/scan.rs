@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 
+use super::expiry::Expiry;
 use super::interleaved::Interleaved;
 use super::piece_reader::PieceReader;
 use super::pieces::{Piece, arrange, keep_for_limit, output_types};
@@ -190,6 +191,7 @@ impl Scan {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
+        let expiry = Expiry::at(&table, read_point)?;
         let all = || Selected::all(&reader, &pool, &view, &read_as, options);
         let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
@@ -225,8 +227,21 @@ impl Scan {
             .collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
         let name = options.name.clone();
-        let shared =
-            PieceReader { reader, pool, view, read_as, schema, columns, types, width, filter, form, overlay, name };
+        let shared = PieceReader {
+            reader,
+            pool,
+            view,
+            read_as,
+            schema,
+            columns,
+            types,
+            width,
+            filter,
+            expiry,
+            form,
+            overlay,
+            name,
+        };
         let mut scan = Self {
             shared: Arc::new(shared),
             pieces: pieces.into(),
@@ -243,7 +258,7 @@ impl Scan {
             renewals: 0,
             by_index,
         };
-        if scan.shared.filter.is_none() && scan.shared.overlay.is_none() {
+        if scan.shared.shows_all() {
             keep_for_limit(&mut scan.pieces, &mut scan.skip, &mut scan.left, scan.tail);
         }
         Ok(scan)
@@ -315,8 +330,7 @@ impl Scan {
     /// Its parts, in order, to be decoded by the caller on any thread. `None` if their row counts are not known before they
     /// are read, or if the scan is not at its beginning. After this the scan is empty, but it can be started again.
     pub fn take_parts(&mut self) -> Option<Vec<ScanPart>> {
-        let counted = self.shared.filter.is_none() && self.shared.overlay.is_none();
-        if !counted || self.is_bounded() || self.skip > 0 || self.has_begun() {
+        if !self.shared.shows_all() || self.is_bounded() || self.skip > 0 || self.has_begun() {
             return None;
         }
         Some(self.drain_parts())
@@ -410,7 +424,7 @@ impl Scan {
         let shared = &self.shared;
         let window = if shared.reader.fetches() { WINDOW } else { FETCH_AHEAD };
         let ahead = if self.left.is_some() { 0 } else { window };
-        let ahead = if shared.filter.is_some() { ahead.min(self.pruned) } else { ahead };
+        let ahead = if shared.selects() { ahead.min(self.pruned) } else { ahead };
         if shared.reader.fetches() {
             // Many together, while others that were fetched are read.
             if self.fetching < ahead.min(self.pieces.len()) && self.fetching <= ahead / 2 {
@@ -425,7 +439,7 @@ impl Scan {
 
     /// Drops pieces at the front whose statistics rule out the filter, until one may have rows.
     fn prune_ahead(&mut self) {
-        if self.shared.filter.is_none() {
+        if !self.shared.selects() {
             return;
         }
         // A limit may end the scan before many directories are needed.

@@ -116,10 +116,14 @@ impl PieceReader {
                 let reader = self.open(group)?;
                 let schema = self.read_as.schema();
                 let stats = |index: usize| reader.stats(schema, index);
-                let verdict = match &self.filter {
-                    Some(filter) => filter.verdict(u64::from(group.rows), &stats),
-                    None => Verdict::All,
+                let expired = self.expiry.as_ref().map(|expiry| expiry.verdict(&reader));
+                let verdict = match (&self.filter, expired) {
+                    (_, Some(Verdict::All)) => Verdict::None,
+                    (Some(filter), _) => filter.verdict(u64::from(group.rows), &stats),
+                    (None, _) => Verdict::All,
                 };
+                let verdict =
+                    if (verdict, expired) == (Verdict::All, Some(Verdict::Some)) { Verdict::Some } else { verdict };
                 let mut columns = self.columns.clone();
                 if let Some(filter) = self.filter.as_ref().filter(|_| verdict != Verdict::All) {
                     columns.extend(filter.columns());

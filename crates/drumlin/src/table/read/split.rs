@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::pieces::Piece;
 use super::scan::Selected;
-use crate::base::{BlockId, Error, Pool, Result, Seq, Version, caught};
+use crate::base::{BlockId, Error, Pool, Result, Seq, Timestamp, Version, caught};
 use crate::block::BlockReader;
 use crate::filter::Filter;
 use crate::segment::{ColumnStats, Stat};
@@ -26,6 +26,8 @@ pub struct TableSplit {
     /// The table, with one version and with the row groups of this part alone.
     table: TableState,
     version: Version,
+    /// Rows that have expired then are not part of it.
+    instant: Option<Timestamp>,
     schema: StoredSchema,
     shown: StoredSchema,
     constants: Constants,
@@ -63,7 +65,7 @@ impl Scan {
     pub(crate) fn into_splits(mut self, bytes: u64) -> Result<Vec<TableSplit>> {
         let (shared, cancel) = (self.shared.clone(), self.cancel());
         let mut pieces: Vec<Piece> = std::mem::take(&mut self.pieces).into();
-        if shared.filter.is_some() {
+        if shared.selects() {
             let pruned = shared.pool.map(pieces, |piece| {
                 cancel.check()?;
                 Ok(shared.pruned(piece))
@@ -139,18 +141,18 @@ impl TableSplit {
                 }));
             }
         }
-        let counted = shared.filter.is_none() && shared.overlay.is_none();
         let columns = shared.columns[..shared.width].iter();
         Ok(Self {
             name: shared.name.clone().unwrap_or_default(),
             table,
             version,
+            instant: shared.view.read_point.instant,
             schema: StoredSchema::plain(shared.read_as.schema().clone()),
             shown: StoredSchema::plain(shared.read_as.shown().clone()),
             constants: shared.read_as.constants().clone(),
             columns: columns.map(|index| shared.read_as.schema().field(*index).name().clone()).collect(),
             filter: scan.filter().map(ToString::to_string),
-            rows: counted.then(|| pieces.iter().map(Piece::stored_rows).sum()),
+            rows: shared.shows_all().then(|| pieces.iter().map(Piece::stored_rows).sum()),
             pieces: pieces.iter().map(|piece| (piece.groups.len() as u64, piece.rows.len() as u64)).collect(),
             before,
             memory,
@@ -229,7 +231,8 @@ impl TableSplit {
             name: Some(self.name.clone()),
             ..ScanOptions::default()
         };
-        let read_point = ReadPoint { version: self.version, since: false, seq: Seq(u64::MAX >> 1) };
+        let read_point =
+            ReadPoint { version: self.version, since: false, seq: Seq(u64::MAX >> 1), instant: self.instant };
         let view = View { table: Arc::new(self.table.clone()), read_point, time: None, pin: None };
         let read_as = ReadAs::new(self.schema.0.clone(), self.constants.clone()).shown_as(self.shown.0.clone());
         Scan::of_selected(reader, pool, view, Selected { pieces, overlay, by_index: None }, &read_as, &options)

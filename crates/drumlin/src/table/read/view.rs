@@ -46,25 +46,27 @@ pub struct ViewPoint {
     next_version: Version,
     /// The last commit that changed which rows there are.
     rows_seq: Seq,
+    /// Rows that have expired then are not visible.
+    instant: Option<Timestamp>,
 }
 
 impl ViewPoint {
     /// The read point that shows the same in `newer`, the table at the later commit `seq`. `SnapshotExpired` if there is
     /// none: the version was deleted, or rows that belonged to no version now belong to one, together with later rows.
     pub fn read_point_in(&self, newer: &TableState, seq: Seq) -> Result<ReadPoint> {
-        let version = self.version;
+        let (version, instant) = (self.version, self.instant);
         if newer.version(version).is_none_or(|record| record.time != self.made) {
             return Err(Error::snapshot_expired(format!("version {version} no longer exists; read another one")));
         }
-        let Some(since) = self.since else { return Ok(ReadPoint { version, since: false, seq }) };
+        let Some(since) = self.since else { return Ok(ReadPoint { version, since: false, seq, instant }) };
         let still = newer.active().is_some_and(|part| part.version == self.next_version);
         if still && newer.newest().is_some_and(|newest| newest.version == version) {
             // Rows keep the number of the commit that wrote them.
-            return Ok(ReadPoint { version, since: true, seq: since });
+            return Ok(ReadPoint { version, since: true, seq: since, instant });
         }
         let own = newer.version(self.next_version).filter(|own| own.kind == VersionKind::Rows);
         match own.filter(|_| newer.rows_seq == self.rows_seq) {
-            Some(own) => Ok(ReadPoint { version: own.version, since: false, seq }),
+            Some(own) => Ok(ReadPoint { version: own.version, since: false, seq, instant }),
             None => Err(Error::snapshot_expired(format!(
                 "the rows written by key after version {version} have become part of a later version, together with \
                  others; read again"
@@ -76,7 +78,7 @@ impl ViewPoint {
 impl View {
     /// What it shows.
     pub fn point(&self) -> ViewPoint {
-        let ReadPoint { version, seq, .. } = self.read_point;
+        let ReadPoint { version, seq, instant, .. } = self.read_point;
         ViewPoint {
             version,
             made: self.table.version(version).map_or(Timestamp(0), |record| record.time),
@@ -84,6 +86,7 @@ impl View {
             time: self.time,
             next_version: self.table.next_version(),
             rows_seq: self.table.rows_seq,
+            instant,
         }
     }
 
@@ -100,7 +103,9 @@ impl View {
         history: impl FnOnce(&History) -> Result<Arc<MemRows>>,
     ) -> Result<Self> {
         let (version, since) = table.at(time)?;
-        let plain = ReadPoint { version, since: false, seq };
+        // The same for ever: what has expired by then.
+        let instant = Some(time);
+        let plain = ReadPoint { version, since: false, seq, instant };
         let shown = match since {
             Since::Nothing => None,
             Since::Memory(part) => {
@@ -116,7 +121,7 @@ impl View {
         Ok(match shown {
             None => Self { table: table.clone(), read_point: plain, time: None, pin: None },
             Some((table, seq)) => {
-                let read_point = ReadPoint { version, since: true, seq };
+                let read_point = ReadPoint { version, since: true, seq, instant };
                 Self { table: Arc::new(table), read_point, time: Some(time), pin: None }
             }
         })

@@ -9,15 +9,16 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use bytes::Bytes;
 
-use crate::base::{Error, Result, from_hex, to_hex};
+use crate::base::{Error, Result, TypeName, from_hex, to_hex};
 use crate::segment;
 use crate::segment::Form;
 use crate::table::write::generator::Generator;
 
 /// The metadata that say which column a field is, what older rows have in it, what later ones that lack it do, if that is something
-/// else, whether it takes no nulls by a constraint, and what makes its values in later rows that lack it.
-pub(in crate::table) const RESERVED: [&str; 5] =
-    ["drumlin.column", "drumlin.default", "drumlin.later", "drumlin.not-null", "drumlin.generator"];
+/// else, whether it takes no nulls by a constraint, what makes its values in later rows that lack it, and how many microseconds after
+/// its time a row expires.
+pub(in crate::table) const RESERVED: [&str; 6] =
+    ["drumlin.column", "drumlin.default", "drumlin.later", "drumlin.not-null", "drumlin.generator", "drumlin.ttl"];
 
 /// One column of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,12 +33,14 @@ pub(in crate::table) struct Column {
     pub not_null: bool,
     /// What makes values for later rows that lack it, if that was set last; then `later` is null.
     pub generator: Option<Generator>,
+    /// How many microseconds after its time a row expires, if rows do.
+    pub ttl: Option<i64>,
 }
 
 impl Column {
     /// A column known by the name that it was made with.
     pub fn named(name: &str) -> Self {
-        Self { id: name.to_owned(), fill: None, later: None, not_null: false, generator: None }
+        Self { id: name.to_owned(), fill: None, later: None, not_null: false, generator: None, ttl: None }
     }
 
     /// A new column called `name`, whose id is none of `taken`.
@@ -77,7 +80,7 @@ impl Column {
 
     /// The same with the constraints of another too, whose default is `default` in its own type.
     pub fn constrained_as(self, other: &Self, default: Option<&ArrayRef>) -> Result<Self> {
-        let own = Self { not_null: self.not_null || other.not_null, ..self };
+        let own = Self { not_null: self.not_null || other.not_null, ttl: other.ttl.or(self.ttl), ..self };
         match (&other.generator, default) {
             (Some(generator), _) => Ok(own.with_generator(generator.clone())),
             (None, Some(_)) => own.with_default(default),
@@ -107,13 +110,13 @@ impl Column {
     pub fn same_constraints(&self, other: &Self, same_type: bool) -> bool {
         let default = |column: &Self| column.later.clone().or(column.fill.clone()).filter(|bytes| !bytes.is_empty());
         let (own, others) = (default(self), default(other));
-        let same = self.not_null == other.not_null && self.generator == other.generator;
+        let same = self.not_null == other.not_null && self.generator == other.generator && self.ttl == other.ttl;
         same && if same_type { own == others } else { own.is_some() == others.is_some() }
     }
 
     /// Whether it has a constraint.
     pub fn is_constrained(&self) -> bool {
-        self.later.is_some() || self.not_null
+        self.later.is_some() || self.not_null || self.ttl.is_some()
     }
 
     /// What holds the value that older rows have; `None` for null.
@@ -140,7 +143,7 @@ impl Column {
     /// The column of a stored field, and the field without what is stored of it.
     pub fn read(field: &FieldRef) -> Result<(Field, Self)> {
         let mut metadata = field.metadata().clone();
-        let [id, fill, later, not_null, generator] = RESERVED.map(|key| metadata.remove(key));
+        let [id, fill, later, not_null, generator, ttl] = RESERVED.map(|key| metadata.remove(key));
         let bytes = |text: Option<String>| {
             let bytes = text.map(|text| from_hex(&text).map(Bytes::from));
             match bytes {
@@ -156,11 +159,17 @@ impl Column {
         if let Some(generator) = &generator {
             generator.check(field).map_err(|e| Error::corrupt(e.message().to_owned()))?;
         }
+        let ttl = ttl.map(|text| text.parse::<i64>()).transpose();
+        let ttl =
+            ttl.map_err(|e| Error::corrupt("the time to live of a column is damaged").with_source(e.to_string()))?;
+        if let Some(after) = ttl {
+            check_ttl(field, after).map_err(|e| Error::corrupt(e.message().to_owned()))?;
+        }
         let (fill, later) = (bytes(fill)?, bytes(later)?);
         if generator.is_some() && later.as_ref().is_none_or(|bytes| !bytes.is_empty()) {
             return Err(Error::corrupt("a column has a default, and what makes another"));
         }
-        let column = Self { id, fill, later, not_null: not_null.is_some(), generator };
+        let column = Self { id, fill, later, not_null: not_null.is_some(), generator, ttl };
         let values = [column.fill_value(field.data_type()), column.default_value(field.data_type())];
         for value in values.into_iter().flatten() {
             match value {
@@ -186,7 +195,23 @@ impl Column {
         metadata.extend(self.not_null.then(|| (RESERVED[3].to_owned(), String::new())));
         let generator = self.generator.as_ref().map(|own| serde_json::to_string(own).expect("it is a plain value"));
         metadata.extend(generator.map(|text| (RESERVED[4].to_owned(), text)));
+        metadata.extend(self.ttl.map(|after| (RESERVED[5].to_owned(), after.to_string())));
         Arc::new(field.as_ref().clone().with_metadata(metadata))
+    }
+}
+
+/// Checks that rows may expire `after` microseconds after the times in a column.
+pub(in crate::table) fn check_ttl(field: &Field, after: i64) -> Result<()> {
+    let (name, data_type) = (field.name(), field.data_type());
+    if !matches!(data_type, DataType::Timestamp(..)) {
+        return Err(Error::invalid(format!(
+            "column '{name}' of type {} cannot say when rows expire; expected a timestamp",
+            TypeName(data_type)
+        )));
+    }
+    match after {
+        0.. => Ok(()),
+        _ => Err(Error::invalid(format!("rows cannot expire {after} microseconds after '{name}'; expected 0 or more"))),
     }
 }
 

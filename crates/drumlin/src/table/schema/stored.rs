@@ -162,6 +162,11 @@ impl StoredSchema {
         }
     }
 
+    /// What is known of its columns beside their fields, if that is anything.
+    pub(in crate::table) fn known_columns(&self) -> Option<&[Column]> {
+        self.1.as_deref()
+    }
+
     /// The ids of its columns.
     pub(in crate::table) fn ids(&self) -> impl Iterator<Item = &str> {
         (0..self.0.fields().len()).map(|at| self.id(at))

@@ -34,6 +34,8 @@ pub enum VersionKind {
     Update,
     /// Rows of a frame were brought in: some were changed, deleted and added.
     Merge,
+    /// Rows that had expired were deleted.
+    Expire,
 }
 
 impl VersionKind {
@@ -51,6 +53,7 @@ impl VersionKind {
             VersionKind::Alter => "alter",
             VersionKind::Update => "update",
             VersionKind::Merge => "merge",
+            VersionKind::Expire => "expire",
         }
     }
 }
@@ -153,7 +156,7 @@ impl TableChange {
     /// Whether builds that do not know [`VersionKind::Alter`] and later kinds must refuse it.
     pub fn needs_feature(&self) -> bool {
         self.keeps_rows_of_other_schemas()
-            || matches!(self.kind, VersionKind::Alter | VersionKind::Update | VersionKind::Merge)
+            || matches!(self.kind, VersionKind::Alter | VersionKind::Update | VersionKind::Merge | VersionKind::Expire)
     }
 
     /// Whether it changes the schema of a table without replacing its rows.

@@ -142,6 +142,11 @@ impl TableState {
         self.newest().map(|newest| &self.schemas[newest.schema as usize])
     }
 
+    /// Whether rows of the newest version expire.
+    pub fn expires(&self) -> bool {
+        self.schema().is_some_and(StoredSchema::expires)
+    }
+
     /// The schema of a version that is listed or pinned.
     pub fn schema_of(&self, version: Version) -> Result<&StoredSchema> {
         Ok(&self.schemas[self.record(version)?.schema as usize])

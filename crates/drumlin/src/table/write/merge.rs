@@ -22,10 +22,11 @@ use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
 use crate::table::index::mask::{Asked, Mask};
+use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::{cast_exactly, find, shown};
 use crate::table::{
-    Assignment, Constants, Generators, KeyRange, ReadAs, RowGroup, Rows, StoredSchema, TableState, conform,
+    Assignment, Constants, Generators, KeyRange, ReadAs, ReadPoint, RowGroup, Rows, StoredSchema, TableState, conform,
 };
 
 /// The names of the two sides in expressions.
@@ -112,6 +113,8 @@ pub struct BoundMerge<'a> {
     nulls_equal: bool,
     /// The rows that may match, as indexes say.
     mask: Option<Mask>,
+    /// Which rows have expired: they match nothing.
+    expiry: Option<Expiry>,
     /// Of both kinds that change rows of the table, one list after the other.
     clauses: Vec<Clause>,
     matched: usize,
@@ -191,6 +194,7 @@ impl<'a> BoundMerge<'a> {
             keys_of_source,
             nulls_equal: merge.nulls_equal,
             mask: None,
+            expiry: None,
             clauses,
             matched,
             inserts,
@@ -211,6 +215,15 @@ impl<'a> BoundMerge<'a> {
             true => self.table.with_computed(0..self.schema.0.fields().len()),
             false => self.table.with_computed(set),
         }
+    }
+
+    /// Leaves out rows that have expired at the instant of `read_point`.
+    ///
+    /// # Errors
+    /// `NotFound` if the version is gone.
+    pub fn see(&mut self, read_point: ReadPoint) -> Result<()> {
+        self.expiry = Expiry::at(self.table, read_point)?;
+        Ok(())
     }
 
     /// Asks indexes which rows may match rows of the frame, if they say it with fewer bytes than the columns that are compared have.
@@ -243,6 +256,11 @@ impl<'a> BoundMerge<'a> {
             return Ok(None);
         }
         let reader = GroupReader::open(blocks, self.table, self.version, group)?;
+        let alive = |rows: Rows| self.expiry.as_ref().map_or(Ok(rows.clone()), |expiry| expiry.alive(&reader, rows));
+        let (visible, candidates) = match by_source {
+            true => (alive(visible)?, alive(candidates)?),
+            false => (visible, candidates),
+        };
         let may_match = candidates != Rows::None
             && match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
                 (None, _) => false,
@@ -253,7 +271,13 @@ impl<'a> BoundMerge<'a> {
             return Ok(None);
         }
         let seen = visible.positions(group.rows);
-        let pairs = if may_match { self.pairs(&reader, &candidates.positions(group.rows))? } else { Vec::new() };
+        let mut pairs = if may_match { self.pairs(&reader, &candidates.positions(group.rows))? } else { Vec::new() };
+        if !by_source && self.expiry.is_some() {
+            // Of what matches, usually little.
+            let matched: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
+            let matched = alive(Rows::of(matched, group.rows))?.positions(group.rows);
+            pairs.retain(|(position, _)| matched.contains(*position));
+        }
         let mut outcome = Outcome { matched: pairs.iter().filter_map(|(_, row)| *row).collect(), ..Outcome::default() };
         outcome.by_clause.resize_with(self.clauses.len(), Vec::new);
         if by_source {

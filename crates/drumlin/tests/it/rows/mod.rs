@@ -12,4 +12,5 @@ pub mod ordered;
 pub mod patches;
 pub mod replacing;
 pub mod stories;
+pub mod ttl_model;
 pub mod updates;

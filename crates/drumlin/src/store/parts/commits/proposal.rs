@@ -152,6 +152,7 @@ pub(in crate::store) fn admit(
     if !newest && !planted(Bug::SkipFootprint) {
         footprint.check(base, working)?;
     }
+    footprint.check_expiry(base, time)?;
     let fresh = || Draft::new(working.clone(), seq, time);
     let draft = match work {
         // What is done already need not be redone, except on tables, which note the time of their commit.

@@ -1,0 +1,100 @@
+//! Which rows have expired, of a version whose schema says when rows do, at the instant of a read.
+//!
+//! Whether a row has expired is no part of which rows a version has: positions, ranks and counts of versions are of all. It
+//! is asked wherever rows are found, as a filter is, of row groups whose statistics do not decide it.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
+
+use super::group_reader::GroupReader;
+use super::matching::matching;
+use super::truth::truth;
+use crate::base::planted::{Bug, planted};
+use crate::base::{Error, Result, Timestamp};
+use crate::filter::{BoundFilter, Verdict};
+use crate::memtable::{Keys, RowBytes};
+use crate::table::schema::read_as::{Constants, ReadAs};
+use crate::table::{ReadPoint, Rows, TableCodec, TableState};
+
+/// Finds rows that have expired.
+pub(in crate::table) struct Expiry {
+    /// The columns of the version.
+    read_as: ReadAs,
+    /// True for rows that have expired.
+    expired: BoundFilter,
+    /// How many microseconds after its time a row expires.
+    after: i64,
+}
+
+impl Expiry {
+    /// Of what is read at `read_point`; `None` if nothing expires there.
+    pub fn at(table: &TableState, read_point: ReadPoint) -> Result<Option<Self>> {
+        let Some(instant) = read_point.instant else { return Ok(None) };
+        let schema = table.schema_of(read_point.version)?;
+        let Some((_, after)) = schema.ttl_place().filter(|_| !planted(Bug::ShowExpired)) else { return Ok(None) };
+        let Some(expired) = schema.expired_at(instant) else { return Ok(None) };
+        let read_as = ReadAs::new(schema.0.clone(), Constants::new());
+        Ok(Some(Self { expired: expired.bind(read_as.schema())?, read_as, after }))
+    }
+
+    /// What statistics say of whether the rows of a row group have expired.
+    pub fn verdict(&self, reader: &GroupReader<'_>) -> Verdict {
+        self.expired.verdict(u64::from(reader.group.rows), &|index| reader.stats(self.read_as.schema(), index))
+    }
+
+    /// Those among `rows` of a row group that have not expired. Reads a column if statistics do not tell.
+    pub fn alive(&self, reader: &GroupReader<'_>, rows: Rows) -> Result<Rows> {
+        if rows == Rows::None {
+            return Ok(rows);
+        }
+        match self.verdict(reader) {
+            Verdict::None => Ok(rows),
+            Verdict::All => Ok(Rows::None),
+            Verdict::Some => {
+                let expired = matching(reader, self.read_as.schema(), &rows, &self.expired)?;
+                Ok(rows.without(&expired, reader.group.rows))
+            }
+        }
+    }
+
+    /// Which of these rows in memory have not expired.
+    pub fn alive_in_memory(&self, codec: &TableCodec, keys: &Keys, rows: &RowBytes) -> Result<BooleanBuffer> {
+        self.alive_of(self.read_as.decode_rows(codec, keys, rows, self.expired.columns())?, keys.len())
+    }
+
+    /// The same of `rows` rows, given the columns that it asks for.
+    pub fn alive_of(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<BooleanBuffer> {
+        Ok(!&truth(&self.expired, self.read_as.schema(), rows, columns)?)
+    }
+
+    /// When the first of those rows expires that are `alive`, given the columns that it asks for.
+    pub fn next(&self, columns: &[ArrayRef], alive: &BooleanBuffer) -> Result<Option<Timestamp>> {
+        let Some(column) = columns.first() else { return Ok(None) };
+        let DataType::Timestamp(unit, _) = column.data_type() else {
+            return Err(Error::internal("rows expire by a column that is no timestamp"));
+        };
+        let values = cast(column, &DataType::Int64)?;
+        let values = values.as_primitive::<Int64Type>();
+        let first = alive.set_indices().filter(|at| values.is_valid(*at)).map(|at| values.value(at)).min();
+        // Instants are in microseconds.
+        let micros = first.map(|first| match unit {
+            TimeUnit::Second => first.saturating_mul(1_000_000),
+            TimeUnit::Millisecond => first.saturating_mul(1_000),
+            TimeUnit::Microsecond => first,
+            TimeUnit::Nanosecond => first.div_euclid(1_000).saturating_add(i64::from(first.rem_euclid(1_000) > 0)),
+        });
+        Ok(micros.map(|micros| Timestamp(micros.saturating_add(self.after))))
+    }
+
+    /// The columns of the version that it asks for.
+    pub fn columns(&self) -> &[usize] {
+        self.expired.columns()
+    }
+
+    /// The columns of the version.
+    pub fn schema(&self) -> &SchemaRef {
+        self.read_as.schema()
+    }
+}
