@@ -41,7 +41,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "table": (
         "Table",
         "In a transaction, calls that make a version return None, since versions are numbered at its commit.",
-        ["Table", "Merge", "Index", "Constraints", "now", "uuid", "sequence", "Generated"],
+        ["Table", "Merge", "Index", "Constraints", "TimeToLive", "now", "uuid", "sequence", "Generated"],
     ),
     "tree": ("Tree", "", ["Tree", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"]),
     "transaction": ("Transaction", "", ["Transaction"]),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from drumlin import tree
 from drumlin._arguments.checks import AsOf, Progress
-from drumlin._arguments.constraints import Constraints
+from drumlin._arguments.constraints import Constraints, TimeToLive
 from drumlin._arguments.expr import Expr, col
 from drumlin._arguments.frames import FrameLike, SchemaLike
 from drumlin._arguments.generated import Generated, now, sequence, uuid
@@ -193,6 +193,7 @@ __all__ = [
     "TableStat",
     "TableVacuumPlan",
     "Ticket",
+    "TimeToLive",
     "Token",
     "Transaction",
     "TrashItem",

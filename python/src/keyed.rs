@@ -409,7 +409,7 @@ pub fn look_up(
         let found = call(&keys, &options)?;
         Ok((keys, found))
     };
-    let (keys, drumlin::Lookup { rows, found }) = if few { detached(py, ask)? } else { long(py, &[cancel], ask)? };
+    let (keys, drumlin::Lookup { rows, found, .. }) = if few { detached(py, ask)? } else { long(py, &[cancel], ask)? };
     Ok(Lookup { keys, rows, found })
 }
 

@@ -282,6 +282,8 @@ record! {
         bytes_written: u64,
         /// Rows written by key that were moved from memory to row groups.
         rows_flushed: u64,
+        /// Rows deleted because they had expired.
+        rows_expired: u64,
         /// Versions removed by retention.
         versions_expired: u64,
         /// Windows of row groups that were not rewritten, because others changed their row groups during the
@@ -310,6 +312,7 @@ impl From<drumlin::CheckpointReport> for CheckpointReport {
             row_groups_moved: report.groups_moved,
             bytes_written: report.bytes_written,
             rows_flushed: report.rows_flushed,
+            rows_expired: report.rows_expired,
             versions_expired: report.versions_expired,
             windows_void: report.windows_void,
             index_runs: report.index_runs,

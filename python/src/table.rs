@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::{
     Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Generator, IndexOptions, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task,
+    Frame, Generator, IndexOptions, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, TimeToLive,
     UpdateOptions, WriteOptions,
 };
 use pyo3::PyTraverseError;
@@ -466,6 +466,30 @@ impl Table {
         }
         let made = generators.into_iter().map(|(name, generator)| (name, generator.to_string())).collect();
         Ok((checks, not_null, values, made))
+    }
+
+    /// `after` in microseconds.
+    #[pyo3(signature = (column, after, metadata=None))]
+    fn set_ttl(
+        &self,
+        py: Python<'_>,
+        column: String,
+        after: i64,
+        metadata: Option<String>,
+    ) -> PyResult<Option<Version>> {
+        self.alter(py, &Alter::SetTtl(TimeToLive { column, after_micros: after }), metadata)
+    }
+
+    #[pyo3(signature = (metadata=None))]
+    fn drop_ttl(&self, py: Python<'_>, metadata: Option<String>) -> PyResult<Option<Version>> {
+        self.alter(py, &Alter::DropTtl, metadata)
+    }
+
+    /// The column, and how many microseconds after its times rows expire.
+    fn ttl(&self, py: Python<'_>, as_of: Option<When>) -> PyResult<Option<(String, i64)>> {
+        let when = crate::options::as_of(as_of);
+        let ttl = detached(py, || self.core.ttl(&when))?;
+        Ok(ttl.map(|ttl| (ttl.column, ttl.after_micros)))
     }
 
     fn create_index(

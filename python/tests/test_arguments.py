@@ -1,6 +1,7 @@
 """Arguments of wrong types: every public call names the argument, with an exception that says what the caller can
 do."""
 
+import datetime as dt
 import inspect
 import io
 from collections.abc import Callable
@@ -53,6 +54,9 @@ TABLE: dict[str, dict[str, Any]] = {
     "add_constraints": {"checks": {"positive": "id > 0"}, "not_null": (), "defaults": None},
     "drop_constraints": {"checks": (), "not_null": (), "defaults": ()},
     "constraints": {"as_of": None},
+    "set_ttl": {"column": "s", "after": dt.timedelta(days=1)},
+    "drop_ttl": {},
+    "ttl": {"as_of": None},
     "delete_keys": {"keys": [1], "returning": False, "progress": None},
     "get": {"columns": None, "as_of": None},
     "get_many": {"keys": [1], "columns": None, "as_of": None},

@@ -138,6 +138,7 @@ def test_every_report_of_the_package_is_shown() -> None:
         "Generated",
         "Sink",
         "Constraints",
+        "TimeToLive",
         "Retention",
         "Durations",
         "Ui",

@@ -57,6 +57,14 @@ pub fn span(micros: u64) -> String {
     format!("{}{unit}", seconds / size)
 }
 
+/// When rows expire, in words.
+pub fn expiry(ttl: &drumlin::TimeToLive) -> String {
+    match u64::try_from(ttl.after_micros).unwrap_or_default() {
+        0 => format!("rows expire at {}", ttl.column),
+        after => format!("rows expire {} after {}", span(after), ttl.column),
+    }
+}
+
 /// A share between 0 and 1.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));

@@ -1,7 +1,7 @@
 // A table: what it is, its rows, versions, chart, differences, and where it lies.
 
 import { el, named, plainTable, shown } from "./element.js";
-import { bytes, count, counted, time } from "./figures.js";
+import { bytes, count, counted, span, time } from "./figures.js";
 import { get, isAborted, Latest, reason, Refusal } from "./server.js";
 import { ChartPanel } from "./chart.js";
 import { DifferencePanel } from "./difference.js";
@@ -143,6 +143,7 @@ export class TableView {
       counted(info.row_groups, "row group"), bytes(info.bytes), `keeps ${info.retention}`,
       info.keyed && `key ${info.sort.map(shown).join(", ")}`,
       !info.keyed && info.sort.length > 0 && `sorted by ${info.sort.map(shown).join(", ")}`,
+      info.ttl && `rows expire ${info.ttl.after_micros > 0 ? `${span(info.ttl.after_micros)} after` : "at"} ${shown(info.ttl.column)}`,
       info.memory_keys > 0 && `${counted(info.memory_keys, "key")} in memory`,
     ].filter(Boolean);
     this.facts.replaceChildren(...facts.map((fact) => el("span", {}, fact)));

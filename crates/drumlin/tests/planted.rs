@@ -74,6 +74,7 @@ mod rows {
     pub mod patches;
     pub mod replacing;
     pub mod stories;
+    pub mod ttl;
     pub mod updates;
 }
 #[path = "it/seeds.rs"]
@@ -100,7 +101,7 @@ use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, ttl, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -456,6 +457,12 @@ fn main() {
         (Bug::JudgeBase, unique::results_are_judged),
         (Bug::CompareAllRows, unique::rows_of_the_index_are_compared),
         (Bug::TrustOldRows, unique::old_rows_are_compared),
+        (Bug::ShowExpired, ttl::expired_rows_are_not_seen),
+        (Bug::IgnoreExpiry, ttl::what_was_looked_up_is_still_there),
+        (Bug::CountExpired, ttl::expired_rows_are_not_counted),
+        (Bug::DeleteByOwnClock, ttl::clocks_that_are_ahead_destroy_nothing),
+        (Bug::LeaveExpired, ttl::keys_of_expired_rows_are_free),
+        (Bug::DiffWithoutExpiry, ttl::differences_tell_what_has_expired),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

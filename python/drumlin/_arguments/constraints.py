@@ -1,5 +1,6 @@
-"""Constraints on the rows of a table."""
+"""Constraints on the rows of a table, and when they expire."""
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from drumlin._arguments.generated import Generated, now, sequence, uuid
 from drumlin._errors import InvalidArgument
 from drumlin._values.evidence import a_type
 
-__all__ = ["Constraints"]
+__all__ = ["Constraints", "TimeToLive"]
 
 
 class Constraints(NamedTuple):
@@ -23,6 +24,15 @@ class Constraints(NamedTuple):
     #: The values of columns that rows lack, or what makes them: :func:`drumlin.now`, :func:`drumlin.uuid` or
     #: :func:`drumlin.sequence`.
     defaults: dict[str, Any]
+
+
+class TimeToLive(NamedTuple):
+    """When the rows of a table expire; made by :meth:`Table.ttl <drumlin.Table.ttl>`."""
+
+    #: The column with their times.
+    column: str
+    #: How long after these times rows are still seen.
+    after: dt.timedelta
 
 
 def checks_of(checks: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -159,6 +159,9 @@ class CheckpointReport:
     def rows_flushed(self) -> int:
         """Rows written by key that were moved from memory to row groups."""
     @property
+    def rows_expired(self) -> int:
+        """Rows deleted because they had expired."""
+    @property
     def versions_expired(self) -> int:
         """Versions removed by retention."""
     @property

@@ -1,18 +1,20 @@
-"""The columns of a table and the constraints on them: added, renamed, widened, dropped."""
+"""The columns of a table, the constraints on them, and when rows expire: added, renamed, widened, dropped."""
 
+import datetime as dt
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
 from drumlin import _drumlin
 from drumlin._arguments.applied import ColumnFunction, applied
-from drumlin._arguments.checks import AsOf, Progress, as_of_argument, names, new_columns, note, renamed
-from drumlin._arguments.constraints import Constraints, checks_of, defaults_of
+from drumlin._arguments.checks import AsOf, Progress, as_of_argument, names, new_columns, note, optional_micros, renamed
+from drumlin._arguments.constraints import Constraints, TimeToLive, checks_of, defaults_of
 from drumlin._arguments.expr import Expr
 from drumlin._arguments.fit import Fit, schema_of
 from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_stream
 from drumlin._arguments.generated import Generated
 from drumlin._arguments.named import names_arguments
 from drumlin._errors import InvalidArgument
+from drumlin._values.evidence import a_type
 
 __all__ = ["Columns"]
 
@@ -165,6 +167,57 @@ class Columns(Generic[_V]):
         """
         gone = names(checks, "checks"), names(not_null, "not_null"), names(defaults, "defaults"), note(metadata)
         return cast(_V, self._core.drop_constraints(*gone))
+
+    def set_ttl(self, column: str, *, after: dt.timedelta | None = None, metadata: Any = None) -> _V:
+        """Makes a version whose rows expire: a row is seen until the time that it has in ``column``, a timestamp, and
+        ``after`` that for some time more. From that instant on, no call sees it, and a new row may take its key. A row
+        with null there does not expire; times without a time zone are in UTC. Existing rows expire like new ones.
+
+        Reads of older versions and of times show what had not expired then, always the same. A checkpoint deletes the
+        rows that expired more than an hour ago, as a version of kind ``expire``; their space follows the versions that
+        still have them. If rows expired in another way before, those that have by now are deleted first: none comes
+        back. O(1) without such rows. Raises ``InvalidArgument`` if the column is not a timestamp.
+
+        >>> import datetime, drumlin
+        >>> sessions = drumlin.open("memory://").table("sessions")
+        >>> now = datetime.datetime.now(datetime.timezone.utc)
+        >>> times = [now - datetime.timedelta(hours=1), now + datetime.timedelta(hours=1)]
+        >>> _ = sessions.write({"user": ["ann", "ben"], "expires": times}), sessions.set_ttl("expires")
+        >>> sessions.read(columns="user").to_arrow().to_pylist()
+        [{'user': 'ben'}]
+        >>> _ = sessions.set_ttl("expires", after=datetime.timedelta(minutes=90))
+        >>> sessions.ttl()
+        TimeToLive(column='expires', after=datetime.timedelta(seconds=5400))
+        """
+        if not isinstance(column, str):
+            raise TypeError(f"column must be the name of a column, not {a_type(column)}")
+        span = optional_micros(after, "after") or 0
+        return cast(_V, self._core.set_ttl(column, span, note(metadata)))
+
+    def drop_ttl(self, *, metadata: Any = None) -> _V:
+        """Makes a version whose rows do not expire. Rows that have by now are deleted first, in the same version.
+        Raises ``NotFound`` if its rows do not expire.
+
+        >>> import datetime, drumlin
+        >>> notes = drumlin.open("memory://").table("notes")
+        >>> _ = notes.write({"until": [datetime.datetime(2100, 1, 1)]}), notes.set_ttl("until")
+        >>> _ = notes.drop_ttl()
+        >>> notes.ttl() is None
+        True
+        """
+        return cast(_V, self._core.drop_ttl(note(metadata)))
+
+    def ttl(self, *, as_of: AsOf | None = None) -> TimeToLive | None:
+        """When rows expire: a column and a time after it. None if they do not.
+
+        >>> import datetime, drumlin
+        >>> notes = drumlin.open("memory://").table("notes")
+        >>> _ = notes.write({"until": [datetime.datetime(2100, 1, 1)]}), notes.set_ttl("until")
+        >>> notes.ttl()
+        TimeToLive(column='until', after=datetime.timedelta(0))
+        """
+        found = self._core.ttl(as_of_argument(as_of))
+        return None if found is None else TimeToLive(found[0], dt.timedelta(microseconds=found[1]))
 
     def constraints(self, *, as_of: AsOf | None = None) -> Constraints:
         """The constraints on the table's rows, and the defaults of columns that rows lack.

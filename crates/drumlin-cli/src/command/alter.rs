@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, Schema};
 use clap::Args;
 use drumlin::{
     Alter as Change, AsOf, ConstraintNames, Constraints, Expression, Fill, Filter, Generator, NewColumn, Tables,
-    TypeName, UpdateOptions,
+    TimeToLive, TypeName, UpdateOptions,
 };
 
 use super::update::assignment;
@@ -20,19 +20,20 @@ use crate::output::Output;
 use crate::place::ChangedPlace;
 use crate::source::{ColumnType, parse_column_type};
 
-/// Add, drop, rename and widen columns, and put and lift constraints, in one commit
+/// Add, drop, rename and widen columns, put and lift constraints, and say when rows expire, in one commit
 ///
 /// Rows stay as they are stored, and every older version keeps its columns. Changes are made in this order: constraints lifted, columns
-/// dropped, renamed, widened, added, constraints put; a version each. Rows that are there must keep new constraints.
+/// dropped, renamed, widened, added, times to live set, constraints put; a version each. Rows that are there must keep new constraints.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   drumlin alter market.drumlin trades --add venue=Utf8 --add 'fee=Float64' --fill 'fee=0.5'
   drumlin alter market.drumlin trades --add 'value=Float64' --fill 'value=price * size' --drop note
   drumlin alter market.drumlin trades --rename px=price --widen size=Int64
-  drumlin alter market.drumlin trades --check 'positive=price > 0' --not-null size --default size=1")]
+  drumlin alter market.drumlin trades --check 'positive=price > 0' --not-null size --default size=1
+  drumlin alter market.drumlin quotes --ttl time=30d")]
 #[group(required = true, multiple = true, id = "changes", args = ["add", "drop", "rename", "widen", "check", "not_null", "default",
-    "drop_check", "nullable", "no_default"])]
+    "drop_check", "nullable", "no_default", "ttl", "no_ttl"])]
 pub struct Alter {
     #[command(flatten)]
     place: ChangedPlace,
@@ -73,6 +74,12 @@ pub struct Alter {
     /// A column whose default goes; may be given again
     #[arg(long, value_name = "COLUMN")]
     no_default: Vec<String>,
+    /// A column with times, until which rows are seen, and how much longer, such as 30d or 12h; then they expire
+    #[arg(long, value_name = "COLUMN[=TIME]", value_parser = time_to_live)]
+    ttl: Option<TimeToLive>,
+    /// Rows do not expire any more; those that have are deleted
+    #[arg(long, conflicts_with = "ttl")]
+    no_ttl: bool,
     /// A note kept with the new versions
     #[arg(long, value_name = "JSON", value_parser = figures::parse_json)]
     metadata: Option<String>,
@@ -81,6 +88,15 @@ pub struct Alter {
 fn check(text: &str) -> Result<(String, Filter), String> {
     let (name, filter) = text.split_once('=').ok_or("expected NAME=FILTER")?;
     Ok((name.to_owned(), Filter::parse(filter).map_err(|e| e.message().to_owned())?))
+}
+
+fn time_to_live(text: &str) -> Result<TimeToLive, String> {
+    let (column, after) = match text.split_once('=') {
+        Some((column, after)) => (column, figures::parse_span(after)?),
+        None => (text, 0),
+    };
+    let after_micros = i64::try_from(after).map_err(|_| format!("'{text}' is too long a time"))?;
+    Ok(TimeToLive { column: column.to_owned(), after_micros })
 }
 
 /// A default as it is given.
@@ -136,12 +152,16 @@ impl Alter {
         done.map_err(|e: drumlin::Error| Failure::from(e).or_interrupted("the table is unchanged"))?;
         let schema = store.table(&self.table).schema(&AsOf::Newest)?;
         let checks = store.table(&self.table).constraints(&AsOf::Newest)?.checks;
+        let ttl = store.table(&self.table).ttl(&AsOf::Newest)?;
         store.close()?;
         let columns: Vec<String> =
             schema.fields().iter().map(|field| format!("{} {}", field.name(), TypeName(field.data_type()))).collect();
         writeln!(out, "{}: {}", self.table, columns.join(", "))?;
         for (name, text) in checks {
             writeln!(out, "  check {name}: {text}")?;
+        }
+        if let Some(ttl) = ttl {
+            writeln!(out, "  {}", figures::expiry(&ttl))?;
         }
         Ok(())
     }
@@ -170,10 +190,12 @@ impl Alter {
         };
         let lifts = !lifted.checks.is_empty() || !lifted.not_null.is_empty() || !lifted.defaults.is_empty();
         changes.extend(lifts.then_some(Change::DropConstraints(lifted)));
+        changes.extend(self.no_ttl.then_some(Change::DropTtl));
         changes.extend((!self.drop.is_empty()).then(|| Change::Drop(self.drop.clone())));
         changes.extend((!self.rename.is_empty()).then(|| Change::Rename(self.rename.clone())));
         changes.extend((!self.widen.is_empty()).then_some(Change::Widen(widened)));
         changes.extend((!added.is_empty()).then_some(Change::Add(added)));
+        changes.extend(self.ttl.clone().map(Change::SetTtl));
         Ok(changes)
     }
 }

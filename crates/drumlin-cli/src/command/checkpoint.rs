@@ -54,7 +54,7 @@ pub fn run(store: &Store, plan: PlanOptions, json: bool, out: &mut Output) -> Ou
             "tables": report.tables, "groups_before": report.groups_before, "groups_after": report.groups_after,
             "rows_removed": report.rows_removed, "groups_moved": report.groups_moved,
             "bytes_written": report.bytes_written, "rows_flushed": report.rows_flushed,
-            "versions_expired": report.versions_expired, "windows_void": report.windows_void,
+            "rows_expired": report.rows_expired, "versions_expired": report.versions_expired, "windows_void": report.windows_void,
             "index_runs": report.index_runs,
             "failures": report.failures,
         }))?);

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::versions;
 use crate::failure::Outcome;
+use crate::figures;
 use crate::figures::{bytes, counted, time};
 use crate::grid::{Align, Grid, one_line};
 use crate::output::Output;
@@ -36,6 +37,7 @@ impl Info {
         let table = self.place.read()?.table(&self.table);
         let (stat, schema) = (table.stat()?, table.schema(&AsOf::Newest)?);
         let rules = table.constraints(&AsOf::Newest)?;
+        let ttl = table.ttl(&AsOf::Newest)?;
         let newest = table.versions()?.pop();
         let default = |name: &str| -> Option<String> {
             if let Some((_, made)) = rules.generators.iter().find(|(column, _)| column == name) {
@@ -58,6 +60,7 @@ impl Info {
                 "table": self.table, "rows": stat.rows, "bytes": stat.bytes, "row_groups": stat.row_groups,
                 "versions": stat.versions, "sort": stat.sort, "key": key, "columns": columns.collect::<Vec<_>>(),
                 "checks": rules.checks.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+                "ttl": ttl.map(|ttl| json!({ "column": ttl.column, "after_micros": ttl.after_micros })),
                 "newest": newest.as_ref().map(versions::object),
             }))?);
         }
@@ -78,6 +81,9 @@ impl Info {
             [] => {}
             sort if stat.keyed => writeln!(out, "key {}", sort.join(", "))?,
             sort => writeln!(out, "sorted by {}", sort.join(", "))?,
+        }
+        if let Some(ttl) = ttl {
+            writeln!(out, "{}", figures::expiry(&ttl))?;
         }
         writeln!(out)?;
         let mut grid = Grid::new(["column", "type", "nulls", "default"].map(|name| (name, Align::Left))).fitted();

@@ -233,6 +233,16 @@ fn rows_and_columns_are_changed() {
         &["--fill x is given twice"],
     );
     desk.fails(1, &["alter", "s", "b", "--add", "n=Int8"], &["'n' already exists"]);
+    // Times to live.
+    desk.fails(1, &["alter", "s", "b", "--ttl", "n"], &["'n' of type double", "timestamp"]);
+    desk.fails(2, &["alter", "s", "b", "--ttl", "n=never"], &["never"]);
+    desk.ok(&["alter", "s", "b", "--add", "until=timestamp", "--ttl", "until=30d"]);
+    assert!(desk.ok(&["info", "s", "b"]).contains("rows expire 30d after until"));
+    let fresh = desk.ok(&["alter", "s", "b", "--ttl", "until"]);
+    assert!(fresh.ends_with("rows expire at until\n"), "{fresh}");
+    desk.ok(&["alter", "s", "b", "--no-ttl"]);
+    desk.ok(&["alter", "s", "b", "--drop", "until"]);
+    desk.fails(1, &["alter", "s", "b", "--no-ttl"], &["do not expire"]);
     // Constraints.
     let put = ["alter", "s", "b", "--check", "some=n > 0", "--not-null", "n", "--default", "twice=2 * 21"];
     assert_eq!(desk.ok(&put), "b: n double, called string, twice int64\n  check some: n > 0\n");

@@ -71,6 +71,7 @@ pub fn table(context: &Context, query: &Query) -> Result<Reply> {
         "retention": retention(context.store.retention(path)?), "columns": columns.collect::<Vec<_>>(),
         "checks": constraints.checks, "not_null": constraints.not_null, "defaults": defaults,
         "indexes": indexes.collect::<Vec<_>>(),
+        "ttl": table.ttl(&as_of)?.map(|ttl| json!({ "column": ttl.column, "after_micros": ttl.after_micros })),
     })))
 }
 

@@ -14,7 +14,7 @@ pub fn checkpoint(context: &Context) -> Result<Reply> {
         "text": report.to_string(), "tables": report.tables, "groups_before": report.groups_before,
         "groups_after": report.groups_after, "rows_removed": report.rows_removed, "rows_flushed": report.rows_flushed,
         "groups_moved": report.groups_moved, "bytes_written": report.bytes_written,
-        "versions_expired": report.versions_expired, "failures": report.failures,
+        "rows_expired": report.rows_expired, "versions_expired": report.versions_expired, "failures": report.failures,
     })))
 }
 

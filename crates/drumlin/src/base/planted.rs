@@ -284,6 +284,14 @@ pub enum Bug {
     ShowExpired = 233,
     /// Rows that expire between a look-up and the commit that depends on it are no conflict.
     IgnoreExpiry = 234,
+    /// Rows that have expired are counted with the others where nothing else selects rows.
+    CountExpired = 235,
+    /// A checkpoint deletes what has expired by the clock of its process at once.
+    DeleteByOwnClock = 236,
+    /// Rows that have expired stay beside new ones with their keys.
+    LeaveExpired = 237,
+    /// Rows that have expired between two versions are not part of their difference.
+    DiffWithoutExpiry = 238,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -180,6 +180,7 @@ fn write_plans(
         let blocks: BTreeSet<BlockId> = tables.iter().flat_map(TableSplit::blocks).collect();
         let rows = tables.iter().map(TableSplit::rows).sum::<Option<u64>>();
         let bytes = tables.iter().map(TableSplit::bytes).sum();
+        let expires = tables.iter().any(|table| table.instant().is_some());
         let bounds = if let [table] = &tables[..] { table.bounds().cloned() } else { None };
         let inline =
             blocks.into_iter().filter_map(|block| Some((block, state.ledger.content(block)?.clone()))).collect();
@@ -194,6 +195,7 @@ fn write_plans(
             bounds,
             rows: rows.map(|rows| limit.map_or(rows, |limit| rows.min(limit))),
             bytes,
+            expires,
         });
         offset += plan.len() as u64;
         parts.push(Bytes::from(plan));

@@ -15,7 +15,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{BlockId, Env, Error, ErrorKind, Result, checksum_at};
+use crate::base::{BlockId, Env, Error, ErrorKind, Result, Timestamp, checksum_at};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::{Inline, ended};
 use crate::segment::Stat;
@@ -26,8 +26,9 @@ use crate::store::read::dataset_scan::{cut, with_schema};
 use crate::store::{Options, Store};
 use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit, find_column};
 
-/// The first byte of an encoded split.
-const SPLIT_VERSION: u8 = 2;
+/// The first byte of an encoded split, and of one of tables whose rows expire, which builds of before would show.
+const SPLIT_VERSION: u8 = 1;
+const SPLIT_VERSION_EXPIRING: u8 = 2;
 
 /// Part of a data set. Encoded, it takes some 100 bytes, and has no secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +47,9 @@ pub struct Split {
     pub rows: Option<u64>,
     /// The encoded bytes of its row groups.
     pub bytes: u64,
+    /// Whether rows of its tables expire.
+    #[serde(skip)]
+    pub(in crate::store) expires: bool,
 }
 
 /// The part of a plan that belongs to one split.
@@ -66,7 +70,7 @@ impl Split {
     /// # Errors
     /// None is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        encode(SPLIT_VERSION, self)
+        encode(if self.expires { SPLIT_VERSION_EXPIRING } else { SPLIT_VERSION }, self)
     }
 
     /// Decodes it.
@@ -74,7 +78,8 @@ impl Split {
     /// # Errors
     /// `Corrupt` if this is no split, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        decode(SPLIT_VERSION..=SPLIT_VERSION, bytes, "split")
+        let split: Split = decode(SPLIT_VERSION..=SPLIT_VERSION_EXPIRING, bytes, "split")?;
+        Ok(Self { expires: bytes.first() == Some(&SPLIT_VERSION_EXPIRING), ..split })
     }
 
     /// Where the store is.
@@ -204,11 +209,28 @@ impl SplitReader {
 
 impl SplitPlan {
     pub fn encode(&self) -> Result<Vec<u8>> {
-        postcard::to_stdvec(self).map_err(|e| Error::invalid("a split could not be encoded").with_source(e.to_string()))
+        let bad = |e: postcard::Error| Error::invalid("a split could not be encoded").with_source(e.to_string());
+        let bytes = postcard::to_stdvec(self).map_err(bad)?;
+        // What builds of before did not know comes at the end.
+        let instants: Vec<Option<Timestamp>> = self.tables.iter().map(TableSplit::instant).collect();
+        match instants.iter().any(Option::is_some) {
+            true => postcard::to_extend(&instants, bytes).map_err(bad),
+            false => Ok(bytes),
+        }
     }
 
     fn decode(bytes: &[u8]) -> Result<Self> {
-        postcard::from_bytes(bytes).map_err(|e| Error::corrupt(format!("the plan of a split cannot be decoded: {e}")))
+        let bad = |e: postcard::Error| Error::corrupt(format!("the plan of a split cannot be decoded: {e}"));
+        let (mut plan, rest): (Self, &[u8]) = postcard::take_from_bytes(bytes).map_err(bad)?;
+        if rest.is_empty() {
+            return Ok(plan);
+        }
+        let (instants, rest): (Vec<Option<Timestamp>>, &[u8]) = postcard::take_from_bytes(rest).map_err(bad)?;
+        if !rest.is_empty() || instants.len() != plan.tables.len() {
+            return Err(Error::corrupt("the plan of a split has other instants than tables"));
+        }
+        plan.tables.iter_mut().zip(instants).for_each(|(table, instant)| table.set_instant(instant));
+        Ok(plan)
     }
 }
 

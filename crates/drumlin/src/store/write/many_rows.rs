@@ -143,7 +143,8 @@ impl Store {
         change.schema = encoded.evolved.as_ref().map(|(_, schema)| schema.clone());
         let mut in_memory = Keys::default();
         // Rows that have expired are replaced like others.
-        let searcher = self.searcher(state, table, codec, &task.cancel).with_expired();
+        let searcher = self.searcher(state, table, codec, &task.cancel);
+        let searcher = if planted(Bug::LeaveExpired) { searcher } else { searcher.with_expired() };
         // By row group, so that at most one bit a row is held.
         let mut in_groups: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
         for keys in &encoded.keys {

@@ -26,7 +26,8 @@ pub struct TableSplit {
     /// The table, with one version and with the row groups of this part alone.
     table: TableState,
     version: Version,
-    /// Rows that have expired then are not part of it.
+    /// Rows that have expired then are not part of it. It is encoded beside it.
+    #[serde(skip)]
     instant: Option<Timestamp>,
     schema: StoredSchema,
     shown: StoredSchema,
@@ -146,7 +147,7 @@ impl TableSplit {
             name: shared.name.clone().unwrap_or_default(),
             table,
             version,
-            instant: shared.view.read_point.instant,
+            instant: shared.view.read_point.instant.filter(|_| shared.expiry.is_some()),
             schema: StoredSchema::plain(shared.read_as.schema().clone()),
             shown: StoredSchema::plain(shared.read_as.shown().clone()),
             constants: shared.read_as.constants().clone(),
@@ -158,6 +159,16 @@ impl TableSplit {
             memory,
             bounds: bounds(scan, &pieces)?,
         })
+    }
+
+    /// The instant at which it shows rows that expire; `None` if they do not.
+    pub fn instant(&self) -> Option<Timestamp> {
+        self.instant
+    }
+
+    /// The same after it was decoded.
+    pub fn set_instant(&mut self, instant: Option<Timestamp>) {
+        self.instant = instant;
     }
 
     /// The number of rows, if it is known before they are read.

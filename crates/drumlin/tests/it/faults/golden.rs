@@ -3,6 +3,7 @@
 //! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; a new one is made
 //! only for a new format version, in addition to the old ones.
 
+mod expiring;
 mod generated;
 mod indexed;
 
@@ -32,7 +33,7 @@ use drumlin::{
 use crate::support::{batch, numbered, read, rows};
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 26] = [
+pub const VERSIONS: [&str; 28] = [
     "v5",
     "v5-shared",
     "v6",
@@ -66,6 +67,9 @@ pub const VERSIONS: [&str; 26] = [
     // The same, with indexes.
     "v10-indexed",
     "v10-indexed-shared",
+    // The same, with rows that expire.
+    "v10-ttl",
+    "v10-ttl-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 const REFUSED: [u32; 4] = [1, 2, 3, 4];
@@ -456,6 +460,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     build_order(store)?;
     generated::build(store)?;
     indexed::build(store)?;
+    expiring::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -464,6 +469,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     build_order_in_log(store)?;
     generated::build_in_log(store)?;
     indexed::build_in_log(store)?;
+    expiring::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -522,7 +528,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 9] = [
+        let checks: [(&str, &dyn Fn()); 10] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -532,6 +538,7 @@ fn stores_of_earlier_builds_open() {
             ("v9-order", &|| check_order(&store)),
             ("v10-made", &|| generated::check(&uri, &store)),
             ("v10-indexed", &|| indexed::check(&store)),
+            ("v10-ttl", &|| expiring::check(&store)),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -574,6 +581,7 @@ fn what_this_build_writes_it_reads_alike() {
         check_order(&store);
         generated::check(&uri, &store);
         indexed::check(&store);
+        expiring::check(&store);
     }
 }
 
