@@ -8,6 +8,7 @@ mod call;
 mod callbacks;
 mod clause;
 mod collect;
+mod constraints;
 mod dataset;
 mod errors;
 mod event;

@@ -1,15 +1,13 @@
 //! One table, in a store or in a transaction.
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::Field;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::{
-    Alter, AsOf, Cancel, ConstraintNames, Constraints, ConstraintsInfo, DiffOptions, Error, Expression, Fill, Filter,
-    Frame, Generator, IndexOptions, Merge, NewColumn, ReadOptions, Result, SchemaMode, TableOptions, Task, TimeToLive,
-    UpdateOptions, WriteOptions,
+    Alter, AsOf, Cancel, ConstraintNames, DiffOptions, Error, Expression, Fill, Frame, IndexOptions, Merge, NewColumn,
+    ReadOptions, Result, SchemaMode, TableOptions, Task, TimeToLive, UpdateOptions, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -18,14 +16,13 @@ use pyo3::types::PyDict;
 
 use crate::call::{Detached, detached, long, on_caller, with_progress};
 use crate::clause::{Clause, assignments, when_matched, when_not_matched};
-use crate::errors::raise;
+use crate::constraints::{self, Known};
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
 use crate::keyed::{self, Given, Keys, Lookup, Rows, defaults_of};
 use crate::open_store::Store;
 use crate::options::{When, compression_of, index_options, lookup_options, missing, schema_mode};
-use crate::python_value::to_python;
 use crate::reports::{DropReport, Index, Version};
 use crate::result::{Batches, Prepared, Reading, Stream};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
@@ -77,9 +74,6 @@ impl Table {
         Ok(RowsReport::of(report, self.core.path()))
     }
 }
-
-/// Checks by name, columns that take no nulls, defaults by column, and what makes those that are made.
-type GivenConstraints<'py> = (Vec<(String, String)>, Vec<String>, Bound<'py, PyDict>, Vec<(String, String)>);
 
 /// All rows of a frame.
 fn rows_of(frame: Input) -> Result<RecordBatch> {
@@ -420,26 +414,8 @@ impl Table {
         made: Vec<(String, String)>,
         metadata: Option<String>,
     ) -> PyResult<Option<Version>> {
-        let defaults = match defaults {
-            None => Vec::new(),
-            Some(values) => {
-                let schema = detached(py, || self.core.schema(&AsOf::Newest))?;
-                let misfit = |error: PyErr| raise(Error::schema_mismatch(error.value(py).to_string()));
-                defaults_of(&values, &schema).map_err(misfit)?
-            }
-        };
-        let work = move || {
-            let checks = checks.into_iter().map(|(name, text)| Ok((name, Filter::parse(&text)?)));
-            let made = made.into_iter().map(|(name, text)| match Generator::parse(&text, &name) {
-                Some(generator) => Ok((name, generator)),
-                None => Err(Error::invalid(format!("column '{name}': '{text}' makes no default"))),
-            });
-            let (checks, generators) = (checks.collect::<Result<_>>()?, made.collect::<Result<_>>()?);
-            let constraints = Constraints { checks, not_null, defaults, generators };
-            let options = UpdateOptions { metadata, ..UpdateOptions::default() };
-            self.core.alter(&Alter::AddConstraints(constraints), &options)
-        };
-        Ok(detached(py, work)?.map(Version::from))
+        let constraints = constraints::given(py, &self.core, (checks, not_null, defaults, made))?;
+        self.alter(py, &Alter::AddConstraints(constraints), metadata)
     }
 
     fn drop_constraints(
@@ -454,18 +430,8 @@ impl Table {
     }
 
     /// Checks, columns that take no nulls, and defaults.
-    fn constraints<'py>(&self, py: Python<'py>, as_of: Option<When>) -> PyResult<GivenConstraints<'py>> {
-        let when = crate::options::as_of(as_of);
-        let read = || Ok((self.core.constraints(&when)?, self.core.schema(&when)?));
-        let (ConstraintsInfo { checks, not_null, defaults, generators }, schema) = detached(py, read)?;
-        let values = PyDict::new(py);
-        for (name, value) in defaults {
-            let plain = Field::new(&name, value.data_type().clone(), true);
-            let field = schema.field_with_name(&name).unwrap_or(&plain);
-            values.set_item(&name, to_python(py, field, &value, 0)?)?;
-        }
-        let made = generators.into_iter().map(|(name, generator)| (name, generator.to_string())).collect();
-        Ok((checks, not_null, values, made))
+    fn constraints<'py>(&self, py: Python<'py>, as_of: Option<When>) -> PyResult<Known<'py>> {
+        constraints::known(py, &self.core, &crate::options::as_of(as_of))
     }
 
     /// `after` in microseconds.

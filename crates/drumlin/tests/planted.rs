@@ -20,6 +20,10 @@ mod commits {
     pub mod rules;
     pub mod turns;
 }
+#[path = "it/expiry"]
+mod expiry {
+    pub mod ttl;
+}
 #[path = "it/faults"]
 mod faults {
     pub mod clocks;
@@ -74,7 +78,6 @@ mod rows {
     pub mod patches;
     pub mod replacing;
     pub mod stories;
-    pub mod ttl;
     pub mod updates;
 }
 #[path = "it/seeds.rs"]
@@ -93,6 +96,7 @@ use drumlin::{ErrorKind, Tables};
 
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
+use expiry::ttl;
 use faults::{clocks, crash, histories, histories_folder, log_faults};
 use indexes::{basics, index_model, unique};
 use keys::{counting, generated, key_types};
@@ -101,7 +105,7 @@ use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, ttl, updates};
+use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -393,7 +397,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 117] = [
+    let single: [(Bug, Check); 123] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),

@@ -6,6 +6,7 @@ mod arrays;
 mod columns;
 mod commits;
 mod contracts;
+mod expiry;
 mod faults;
 mod indexes;
 mod keys;

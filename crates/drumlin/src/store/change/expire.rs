@@ -114,7 +114,7 @@ impl Store {
         Ok(deleted)
     }
 
-    /// Deletes the rows of a table that had expired at an instant, unless others change it meanwhile. Returns how many there were.
+    /// Deletes the rows of a table that had expired at an instant, unless others change it in between. Returns how many there were.
     fn delete_expired_once(&self, id: TableId, at: impl Fn(&State) -> Timestamp, cancel: &Cancel) -> Result<u64> {
         let (state, _pin) = self.pinned_state()?;
         // What is in the trash, or held by snapshots alone, stays as it is.

@@ -30,7 +30,7 @@ use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::segment::{Form, decode};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::pieces::PICK_SHARE;
-use crate::table::read::truth::truth;
+use crate::table::read::select::truth::truth;
 use crate::table::schema::read_as::{ReadAs, same_stats};
 use crate::table::{GroupId, RowGroup, Rows, TableState};
 

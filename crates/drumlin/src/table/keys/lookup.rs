@@ -26,8 +26,8 @@ use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::memory::overlay::{MemtableHit, Overlay};
-use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::select::expiry::Expiry;
 use crate::table::schema::arrays::{find, into_type};
 use crate::table::{Matches, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 

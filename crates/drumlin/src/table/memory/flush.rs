@@ -10,8 +10,8 @@ use crate::base::{Cancel, Pool, Result, Seq, caught};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
-use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::select::expiry::Expiry;
 use crate::table::{GroupId, MemtablePart, Positions, ROWS_MAX, ReadPoint, Rows, TableState};
 
 /// A batch of rows from memory is closed once it takes about this many bytes, as a row group of a frame is.

@@ -7,7 +7,7 @@ use crate::base::{Error, Result, Seq};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::TableState;
-use crate::table::read::expiry::Expiry;
+use crate::table::read::select::expiry::Expiry;
 
 /// `rows`, whole rows with the keys `keys` that were read of `then` at the commit `since`, as they are in `now`, which has the same schema, at
 /// `read_point`. Reads no storage.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::expiry::Expiry;
 use super::group_reader::GroupReader;
+use super::select::expiry::Expiry;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, Version};
 use crate::block::{Address, BlockReader};

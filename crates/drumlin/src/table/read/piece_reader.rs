@@ -8,11 +8,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::expiry::Expiry;
 use super::group_reader::GroupReader;
-use super::matching::matching;
 use super::pieces::{PICK_SHARE, Piece};
-use super::truth::truth;
+use super::select::expiry::Expiry;
+use super::select::truth::{matching, truth};
 use crate::base::{ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};

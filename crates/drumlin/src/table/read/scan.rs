@@ -8,44 +8,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
-use super::expiry::Expiry;
 use super::interleaved::Interleaved;
 use super::piece_reader::PieceReader;
-use super::pieces::{Piece, arrange, keep_for_limit, output_types};
+use super::pieces::{Piece, keep_for_limit, output_types};
 use super::prefetch::WINDOW;
+use super::scan_options::ScanOptions;
+use super::select::expiry::Expiry;
+use super::selected::Selected;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, ErrorKind, Pool, Result, waiting};
 use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
-use crate::table::index::mask::{Asked, IndexCost};
-use crate::table::memory::overlay::{Overlay, OverlayRows};
+use crate::table::index::mask::IndexCost;
 use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
-use crate::table::{Ahead, Renew, RowGroup, Rows, ScanPart, TableCodec, View};
-
-/// What to read of a version.
-#[derive(Clone, Debug, Default)]
-pub struct ScanOptions {
-    /// The columns, in the order wanted. Default: all.
-    pub columns: Option<Vec<String>>,
-    /// Only rows for which this is true. Default: all.
-    pub filter: Option<Filter>,
-    /// Without this many rows at the beginning, of those that the filter keeps. Default: 0.
-    pub offset: u64,
-    /// Only this many rows from the beginning, after the offset. Default: all.
-    pub limit: Option<u64>,
-    /// Only this many rows from the end. Default: all.
-    pub tail: Option<u64>,
-    /// Whether to return the cheapest Arrow types instead of the table's, such as dictionaries for strings. Default: the table's.
-    pub native: bool,
-    /// Stops the scan. Default: nothing does.
-    pub cancel: Cancel,
-    /// What messages about damage call the table. Default: nothing.
-    pub name: Option<String>,
-}
+use crate::table::{Ahead, Renew, RowGroup, ScanPart, View};
 
 /// Reads a version of a table, batch by batch.
 pub struct Scan {
@@ -81,39 +61,17 @@ enum Running {
     Interleaved(Interleaved),
 }
 
-/// What of a version is read, in the order of the result.
-pub(in crate::table) struct Selected {
-    pub pieces: Vec<Piece>,
-    /// Rows written by key since.
-    pub overlay: Option<(OverlayRows, TableCodec)>,
-    /// What indexes said, if they were asked.
-    pub by_index: Option<IndexCost>,
-}
-
-impl Selected {
-    /// All that `view` shows, without what indexes say the filter does not keep. Reads directories if the order needs them.
-    fn all(reader: &BlockReader, pool: &Pool, view: &View, read_as: &ReadAs, options: &ScanOptions) -> Result<Self> {
-        let (table, version) = (&*view.table, view.read_point.version);
-        let limit = options.limit.map(|limit| limit.saturating_add(options.offset)).or(options.tail);
-        let asked = Asked { reader, pool, table, version, read_as, limit };
-        let mask = options.filter.as_ref().map_or(Ok(None), |filter| asked.mask(filter))?;
-        let shown = |group: &RowGroup| {
-            let rows = table.visible(group, version);
-            match &mask {
-                Some(mask) => mask.narrowed(group, rows),
-                None => rows,
-            }
-        };
-        let groups: Vec<(Arc<RowGroup>, Rows)> = table
-            .groups
-            .iter()
-            .map(|group| (group.clone(), shown(group)))
-            .filter(|(_, rows)| *rows != Rows::None)
-            .collect();
-        let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
-        let pieces = arrange(reader, pool, table, view.read_point.version, groups, overlay.as_ref())?;
-        Ok(Self { pieces, overlay, by_index: mask.map(|mask| mask.cost) })
-    }
+/// The schema of batches that have these columns of `schema` in these types.
+fn schema_of(schema: &SchemaRef, columns: &[usize], types: &[DataType]) -> SchemaRef {
+    let field = |(index, data_type): (&usize, &DataType)| {
+        let field = schema.fields()[*index].clone();
+        match field.data_type() == data_type {
+            true => field,
+            false => Arc::new(Field::clone(&field).with_data_type(data_type.clone())),
+        }
+    };
+    let fields: Vec<FieldRef> = columns.iter().zip(types).map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
 /// How often a scan may continue in a newer state.
@@ -213,19 +171,7 @@ impl Scan {
             pool.map(addresses, |address| reader.directory(address).map(drop))?;
         }
         let types = output_types(&reader, &table, version, &read_as, &columns, &pieces, form)?;
-        let fields: Vec<FieldRef> = columns[..width]
-            .iter()
-            .zip(&types)
-            .map(|(&index, data_type)| {
-                let field = version_schema.fields()[index].clone();
-                if field.data_type() == data_type {
-                    field
-                } else {
-                    Arc::new(Field::clone(&field).with_data_type(data_type.clone()))
-                }
-            })
-            .collect();
-        let schema = Arc::new(Schema::new_with_metadata(fields, version_schema.metadata().clone()));
+        let schema = schema_of(&version_schema, &columns[..width], &types);
         let name = options.name.clone();
         let shared = PieceReader {
             reader,

@@ -10,7 +10,7 @@ use imbl::Vector;
 use serde::{Deserialize, Serialize};
 
 use super::pieces::Piece;
-use super::scan::Selected;
+use super::selected::Selected;
 use crate::base::{BlockId, Error, Pool, Result, Seq, Timestamp, Version, caught};
 use crate::block::BlockReader;
 use crate::filter::Filter;

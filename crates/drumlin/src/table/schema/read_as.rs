@@ -191,7 +191,7 @@ pub fn union(schemas: &[SchemaRef]) -> Union {
             };
             let (known, from, seen) = &mut columns[*place];
             *seen += 1;
-            match super::common_type::field(known, field) {
+            match super::evolution::common_type::field(known, field) {
                 Some(both) => *known = Arc::new(both),
                 None => {
                     let first = || Apart { name: field.name().clone(), one: *from, other: at + 1 };

@@ -27,8 +27,8 @@ use crate::filter::{BoundFilter, Filter};
 use crate::segment::{DictionaryUse, Form, Proof, dictionary_values, filter_batch, holds};
 use crate::table::memory::history::{ROW, decode_group};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::read::matching::matching;
-use crate::table::read::truth::truth;
+use crate::table::read::select::truth::matching;
+use crate::table::read::select::truth::truth;
 use crate::table::schema::arrays::mask;
 use crate::table::{
     Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, TableState,

@@ -22,8 +22,8 @@ use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
 use crate::segment::{interleave, take_batch};
 use crate::table::index::mask::{Asked, Mask};
-use crate::table::read::expiry::Expiry;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::select::expiry::Expiry;
 use crate::table::schema::arrays::{cast_exactly, find, shown};
 use crate::table::{
     Assignment, Constants, Generators, KeyRange, ReadAs, ReadPoint, RowGroup, Rows, StoredSchema, TableState, conform,

@@ -5,9 +5,9 @@ use arrow::datatypes::SchemaRef;
 use crate::base::Result;
 use crate::segment::Compression;
 use crate::table::order::sort_columns::{check_sort, sorted_schema};
-use crate::table::schema::alter::SchemaMode;
 use crate::table::schema::compression::compressed_as;
 use crate::table::schema::conform::Conform;
+use crate::table::schema::evolution::alter::SchemaMode;
 use crate::table::{Generators, StoredSchema, TableState};
 
 /// The schema that rows of a frame are converted to.

@@ -12,6 +12,4 @@ pub mod ordered;
 pub mod patches;
 pub mod replacing;
 pub mod stories;
-pub mod ttl;
-pub mod ttl_model;
 pub mod updates;

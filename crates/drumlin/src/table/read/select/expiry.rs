@@ -8,13 +8,12 @@ use arrow::buffer::BooleanBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
 
-use super::group_reader::GroupReader;
-use super::matching::matching;
-use super::truth::truth;
+use super::truth::{matching, truth};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Timestamp};
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
+use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{ReadPoint, Rows, TableCodec, TableState};
 

@@ -7,21 +7,21 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 
 use super::alter::{Fill, NewColumn, SchemaMode};
-use super::arrays::find;
-use super::claims::forgotten;
-use super::column::{Column, check_ttl};
 use super::common_type;
 use super::common_type::widens;
-use super::conform::{conform_value, may_be_exact};
-use super::constraints::{Check, ConstraintNames, Constraints};
-use super::frame_metadata::{Changed, adapted, unordered};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TypeName};
 use crate::filter::Filter;
+use crate::table::schema::arrays::find;
+use crate::table::schema::claims::forgotten;
+use crate::table::schema::column::{Column, check_ttl};
+use crate::table::schema::conform::{conform_value, may_be_exact};
+use crate::table::schema::constraints::{Check, ConstraintNames, Constraints};
+use crate::table::schema::frame_metadata::{Changed, adapted, unordered};
 use crate::table::{StoredSchema, TableCodec, TableState, TimeToLive, sorted_schema};
 
 /// The columns of a table, while they are changed.
-pub(super) struct Columns<'a> {
+pub(in crate::table) struct Columns<'a> {
     table: &'a TableState,
     pub own: &'a StoredSchema,
     fields: Vec<FieldRef>,
@@ -370,7 +370,7 @@ impl TableState {
 }
 
 /// What finds the rows that have null in a column, and what says that there must be none.
-pub(super) fn forbidden_nulls(field: &Field) -> Result<(String, Filter)> {
+pub(in crate::table) fn forbidden_nulls(field: &Field) -> Result<(String, Filter)> {
     let quoted = field.name().replace('"', "\"\"");
     let nulls = Filter::parse(&format!("\"{quoted}\" is null"))?;
     Ok((format!("column '{}' takes no nulls, which", field.name()), nulls))

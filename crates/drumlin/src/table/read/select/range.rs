@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
-use super::group_reader::GroupReader;
 use super::matching::{Searched, search};
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
+use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::find;
 use crate::table::{FoundRows, ReadPoint, Rows, TableCodec, TableState};
 

@@ -17,19 +17,19 @@ use arrow::array::Array;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use super::alter::{Alter, Altered, SchemaMode};
-use super::arrays::find;
-use super::claims::{claimed, lost};
-use super::column::{Column, check_ttl};
 use super::columns::{Columns, forbidden_nulls};
-use super::compression::{compressed_as, compression_of};
-use super::conform::{conform_value, first_misfit};
-use super::constraints::Check;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Pool, Result, TypeName};
 use crate::block::BlockReader;
 use crate::filter::Filter;
 use crate::segment::Form;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::schema::arrays::find;
+use crate::table::schema::claims::{claimed, lost};
+use crate::table::schema::column::{Column, check_ttl};
+use crate::table::schema::compression::{compressed_as, compression_of};
+use crate::table::schema::conform::{conform_value, first_misfit};
+use crate::table::schema::constraints::Check;
 use crate::table::{Rows, StoredSchema, TableState};
 
 impl TableState {

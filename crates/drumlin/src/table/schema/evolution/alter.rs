@@ -3,8 +3,8 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field};
 
-use super::constraints::{ConstraintNames, Constraints};
 use crate::filter::{Expression, Filter};
+use crate::table::schema::constraints::{ConstraintNames, Constraints};
 use crate::table::{Assignment, StoredSchema, TimeToLive};
 
 /// Which columns a frame may have that is brought into a table.

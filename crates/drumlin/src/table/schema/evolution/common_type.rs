@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 
-use super::conform::keeps_values;
+use crate::table::schema::conform::keeps_values;
 
 /// A column that holds the values of both; `None` if no type holds all values of both types. Metadata that differs is left
 /// out.

@@ -1,0 +1,4 @@
+//! Rows that expire.
+
+pub mod ttl;
+pub mod ttl_model;
