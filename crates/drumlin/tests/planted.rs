@@ -11,6 +11,7 @@ mod columns {
     pub mod evolve;
     pub mod evolve_model;
     pub mod evolve_run;
+    pub mod kinds;
     pub mod partial;
 }
 #[path = "it/commits"]

@@ -4,72 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, NullArray, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema};
 
-/// The type of a column. A value is a number in all of them, shown in its own way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Null,
-    Narrow,
-    Wide,
-    Float,
-    Text,
-}
-
-impl Kind {
-    pub const TYPED: [Kind; 4] = [Kind::Narrow, Kind::Wide, Kind::Float, Kind::Text];
-
-    pub fn data_type(self) -> DataType {
-        match self {
-            Kind::Null => DataType::Null,
-            Kind::Narrow => DataType::Int32,
-            Kind::Wide => DataType::Int64,
-            Kind::Float => DataType::Float64,
-            Kind::Text => DataType::Utf8,
-        }
-    }
-
-    pub fn array(self, values: &[Option<i64>]) -> ArrayRef {
-        let values = values.iter().copied();
-        match self {
-            Kind::Null => Arc::new(NullArray::new(values.len())),
-            Kind::Narrow => Arc::new(values.map(|v| v.map(|v| v as i32)).collect::<Int32Array>()),
-            Kind::Wide => Arc::new(values.collect::<Int64Array>()),
-            Kind::Float => Arc::new(values.map(|v| v.map(|v| v as f64)).collect::<Float64Array>()),
-            Kind::Text => Arc::new(values.map(|v| v.map(|v| format!("x{v}"))).collect::<StringArray>()),
-        }
-    }
-
-    pub fn shown(self, value: Option<i64>) -> String {
-        match (self, value) {
-            (_, None) | (Kind::Null, _) => String::new(),
-            (Kind::Narrow | Kind::Wide, Some(value)) => format!("{value}"),
-            (Kind::Float, Some(value)) => format!("{value}.0"),
-            (Kind::Text, Some(value)) => format!("x{value}"),
-        }
-    }
-
-    pub fn is_number(self) -> bool {
-        matches!(self, Kind::Narrow | Kind::Wide | Kind::Float)
-    }
-
-    /// The type of a column that is computed from one of this type by adding to it, if it is one of numbers.
-    pub fn sum(self) -> Option<Kind> {
-        match self {
-            Kind::Narrow | Kind::Wide => Some(Kind::Wide),
-            Kind::Float => Some(Kind::Float),
-            Kind::Null | Kind::Text => None,
-        }
-    }
-
-    /// Whether rows of a frame's kind can be brought into a column of this one as it is.
-    fn takes(self, came: Kind) -> bool {
-        came == self
-            || came == Kind::Null
-            || matches!((self, came), (Kind::Wide, Kind::Narrow) | (Kind::Float, Kind::Narrow | Kind::Wide))
-    }
-}
+use super::kinds::Kind;
 
 /// A frame.
 #[derive(Clone, PartialEq)]
@@ -116,6 +54,8 @@ pub struct Shown {
     pub not_null: BTreeSet<String>,
     /// Whether a default was set apart from a new column.
     pub defaults: bool,
+    /// The column with the times at which rows expire, if they do.
+    pub ttl: Option<String>,
 }
 
 impl Shown {
@@ -130,6 +70,7 @@ impl Shown {
             |name: &str, holds: &dyn Fn(Option<i64>) -> bool| values(name).is_some_and(|mut all| all.all(holds));
         self.checks.values().all(|(name, least)| keeps(name, &|value| value.is_none_or(|value| value >= *least)))
             && self.not_null.iter().all(|name| keeps(name, &|value| value.is_some()))
+            && self.ttl.as_ref().is_none_or(|name| self.place(name).is_some_and(|at| self.columns[at].1 == Kind::Time))
     }
 
     /// What a frame that replaces all rows is brought into. What a column was added with stays as long as its name and type do.
@@ -143,7 +84,7 @@ impl Shown {
     }
 
     pub fn is_constrained(&self) -> bool {
-        self.defaults || !self.checks.is_empty() || !self.not_null.is_empty()
+        self.defaults || !self.checks.is_empty() || !self.not_null.is_empty() || self.ttl.is_some()
     }
 }
 
@@ -197,6 +138,8 @@ pub enum Change {
     Default(String, i64),
     /// The names of checks and of columns that take no nulls.
     Release(Vec<String>, Vec<String>),
+    /// The column with the times at which rows expire, or none.
+    Ttl(Option<String>),
 }
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -326,6 +269,11 @@ pub fn change(rng: &mut fastrand::Rng, now: &Shown, ordered: bool) -> Change {
         9 | 10 if !numbers.is_empty() => {
             Change::Check(["least", "floor"][rng.usize(..2)].to_owned(), one_of(rng, &numbers), rng.i64(0..3))
         }
+        11 => match columns[1..].iter().find(|(_, kind, _)| *kind == Kind::Time) {
+            Some((name, ..)) => Change::Ttl((now.ttl.is_none() || rng.bool()).then(|| name.clone())),
+            None if rng.bool() => Change::Ttl(None),
+            None => Change::Add(vec![("t".to_owned(), Kind::Time, rng.bool().then(|| rng.i64(0..9)))]),
+        },
         _ => Change::Widen(name(rng), Kind::TYPED[rng.usize(..4)]),
     }
 }
@@ -345,7 +293,8 @@ pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
         }
         Change::Drop(names) => {
             for name in names {
-                let at = shown.place(name).filter(|at| *at > 0 && !is_checked(shown, name));
+                let free = |at: &usize| *at > 0 && !is_checked(shown, name) && shown.ttl.as_ref() != Some(name);
+                let at = shown.place(name).filter(free);
                 let Some(at) = at else { return false };
                 shown.columns.remove(at);
                 shown.not_null.remove(name);
@@ -363,6 +312,9 @@ pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
             for ((at, (_, to)), not_null) in places.into_iter().zip(names).zip(not_null) {
                 shown.columns[at].0.clone_from(to);
                 shown.not_null.extend(not_null.then(|| to.clone()));
+            }
+            if let Some((_, to)) = names.iter().find(|(from, _)| shown.ttl.as_ref() == Some(from)) {
+                shown.ttl = Some(to.clone());
             }
             let mut names: Vec<&String> = shown.columns.iter().map(|(name, ..)| name).collect();
             names.sort();
@@ -400,6 +352,13 @@ pub fn change_of(shown: &mut Shown, change: &Change) -> bool {
         Change::Release(checks, not_null) => {
             checks.iter().for_each(|name| drop(shown.checks.remove(name)));
             shown.not_null.retain(|name| !not_null.contains(name));
+        }
+        Change::Ttl(column) => {
+            if column.is_none() && shown.ttl.is_none() {
+                return false;
+            }
+            shown.ttl.clone_from(column);
+            return shown.is_valid();
         }
     }
     true

@@ -9,9 +9,11 @@ use drumlin::base::Version;
 use drumlin::store::{AsOf, ReadOptions, TableOptions, WriteOptions};
 use drumlin::{
     Alter, ConstraintNames, Constraints, Expression, Fill, Filter, NewColumn, Result, SchemaMode, Store, Tables,
+    TimeToLive,
 };
 
-use crate::columns::evolve_model::{Change, EvolveOp, EvolvingTable, Kind, Set, Shown};
+use crate::columns::evolve_model::{Change, EvolveOp, EvolvingTable, Set, Shown};
+use crate::columns::kinds::Kind;
 
 /// The columns as they are now, whichever process changed them last.
 fn newest(store: &Store, path: &str) -> Result<SchemaRef> {
@@ -64,11 +66,10 @@ pub fn run(store: &Store, op: &EvolveOp) -> Result<()> {
         }
         EvolveOp::Update(path, column, set, rest) => {
             let table = store.table(path);
-            let text = newest(store, path)?.field_with_name(column)?.data_type() == &DataType::Utf8;
+            let kind = Kind::of(newest(store, path)?.field_with_name(column)?.data_type());
             let set = match set {
                 Set::To(None) => "null".to_owned(),
-                Set::To(Some(value)) if text => format!("'x{value}'"),
-                Set::To(Some(value)) => value.to_string(),
+                Set::To(Some(value)) => kind.literal(*value),
                 Set::Plus(other, more) => format!("{other} + {more}"),
             };
             let key = key(store, path)?;
@@ -111,8 +112,7 @@ pub fn alter(newest: impl FnOnce() -> Result<SchemaRef>, change: &Change) -> Res
             Alter::AddConstraints(Constraints { not_null: vec![name.clone()], ..Constraints::default() })
         }
         Change::Default(name, value) => {
-            let data_type = newest()?.field_with_name(name)?.data_type().clone();
-            let kind = Kind::TYPED.into_iter().find(|kind| kind.data_type() == data_type).unwrap_or(Kind::Null);
+            let kind = Kind::of(newest()?.field_with_name(name)?.data_type());
             let defaults = vec![(name.clone(), kind.array(&[Some(*value)]))];
             Alter::AddConstraints(Constraints { defaults, ..Constraints::default() })
         }
@@ -121,6 +121,8 @@ pub fn alter(newest: impl FnOnce() -> Result<SchemaRef>, change: &Change) -> Res
             not_null: not_null.clone(),
             ..ConstraintNames::default()
         }),
+        Change::Ttl(Some(column)) => Alter::SetTtl(TimeToLive { column: column.clone(), after_micros: 0 }),
+        Change::Ttl(None) => Alter::DropTtl,
     })
 }
 
@@ -156,7 +158,7 @@ fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::R
     }
     // Filters see the columns in the same types: by statistics, and by values.
     for (at, (name, kind, _)) in shown.columns.iter().enumerate().filter(|(_, (_, kind, _))| *kind != Kind::Null) {
-        let wanted = if *kind == Kind::Text { "'x4'".to_owned() } else { "4".to_owned() };
+        let wanted = kind.literal(4);
         let filter = Filter::parse(&format!("{name} = {wanted}")).map_err(|e| e.to_string())?;
         let scan = drumlin::ScanOptions { filter: Some(filter), ..Default::default() };
         let options = ReadOptions::of(as_of.clone(), scan);
@@ -173,6 +175,7 @@ fn same(store: &Store, path: &str, as_of: AsOf, shown: &Shown) -> std::result::R
 /// Checks that the constraints are those of the model; the error is the difference.
 pub fn constrains(store: &Store, path: &str, as_of: &AsOf, shown: &Shown) -> std::result::Result<(), String> {
     let found = store.table(path).constraints(as_of).map_err(|e| format!("{path}: {e}"))?;
+    let ttl = store.table(path).ttl(as_of).map_err(|e| format!("{path}: {e}"))?.map(|ttl| ttl.column);
     let checks: BTreeSet<&String> = found.checks.iter().map(|(name, _)| name).collect();
     // The key takes no nulls, either.
     let not_null = |name: &&String| Some(*name) != shown.columns.first().map(|(key, ..)| key);
@@ -182,7 +185,8 @@ pub fn constrains(store: &Store, path: &str, as_of: &AsOf, shown: &Shown) -> std
     let same = checks == shown.checks.keys().collect()
         && found.not_null.iter().filter(not_null).collect::<BTreeSet<_>>()
             == shown.not_null.iter().filter(not_null).collect()
-        && defaults == expected.collect::<Vec<_>>();
+        && defaults == expected.collect::<Vec<_>>()
+        && ttl == shown.ttl;
     if same { Ok(()) } else { Err(format!("{path} as of {as_of:?} has {found:?}, not those of {shown:?}")) }
 }
 

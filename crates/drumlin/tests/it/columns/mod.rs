@@ -6,4 +6,5 @@ pub mod diff_columns;
 pub mod evolve;
 pub mod evolve_model;
 pub mod evolve_run;
+pub mod kinds;
 pub mod partial;

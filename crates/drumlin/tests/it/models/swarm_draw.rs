@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::columns::evolve_model::{Frame, Kind, Shown, change, fresh, near, plain_columns};
+use crate::columns::evolve_model::{Frame, Shown, change, fresh, near, plain_columns};
+use crate::columns::kinds::Kind;
 use crate::models::swarm_model::{Model, Table, apply};
 use crate::models::swarm_op::{Kinded, Op, Where, Wrong};
 use crate::models::verbs::{Needs, VERBS};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
+use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use drumlin::base::{Task, Version};
 use drumlin::catalog::{Payload, Retention};
 use drumlin::store::{
@@ -15,8 +15,9 @@ use drumlin::{
     WhenMatched, WhenNotMatched,
 };
 
-use crate::columns::evolve_model::{Frame, Kind, Shown};
+use crate::columns::evolve_model::{Frame, Shown};
 use crate::columns::evolve_run;
+use crate::columns::kinds::{FUTURE, Kind};
 use crate::models::swarm_model::{ALL, Model, Table};
 use crate::models::swarm_op::{Kinded, Op, Where, Wrong};
 use crate::support::Checked;
@@ -108,12 +109,8 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
         }
         Op::Update(path, column, set, rest) => {
             let schema = place.table(path).schema(&AsOf::Newest)?;
-            let text = schema.field_with_name(column).is_ok_and(|field| field.data_type() == &DataType::Utf8);
-            let set = match set {
-                None => "null".to_owned(),
-                Some(value) if text => format!("'x{value}'"),
-                Some(value) => value.to_string(),
-            };
+            let kind = schema.field_with_name(column).map_or(Kind::Null, |field| Kind::of(field.data_type()));
+            let set = set.map_or_else(|| "null".to_owned(), |value| kind.literal(value));
             let filter = rest.map(|rest| by_rest(path, rest)).transpose()?;
             let set = [(column.clone(), Expression::parse(&set)?)];
             drop(place.table(path).update(&set, filter.as_deref(), &Default::default())?);
@@ -298,6 +295,10 @@ fn numbers(column: &ArrayRef) -> Vec<Option<i64>> {
             let number = |text: &str| text.trim_start_matches('x').parse().expect("a text of these tests");
             column.as_string::<i32>().iter().map(|v| v.map(number)).collect()
         }
+        DataType::Timestamp(..) => {
+            let number = |time: i64| (time - FUTURE) / 1_000_000;
+            column.as_primitive::<TimestampMicrosecondType>().iter().map(|v| v.map(number)).collect()
+        }
         _ => vec![None; column.len()],
     }
 }
@@ -333,7 +334,7 @@ fn filtered(store: &Store, path: &str, as_of: AsOf, rows: &[Vec<Option<i64>>]) -
         let text = match (wanted[at], field.data_type()) {
             (None, _) => format!("\"{name}\" is null"),
             (Some(n), DataType::Utf8) => format!("\"{name}\" in ('{n}', 'x{n}')"),
-            (Some(n), _) => format!("\"{name}\" = {n}"),
+            (Some(n), data_type) => format!("\"{name}\" = {}", Kind::of(data_type).literal(n)),
         };
         let filter = Some(Filter::parse(&text).map_err(|e| e.to_string())?);
         let read = ReadOptions { as_of: as_of.clone(), filter, ..ReadOptions::default() };
