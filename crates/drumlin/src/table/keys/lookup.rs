@@ -23,6 +23,7 @@ use super::key_filter::may_have;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Timestamp, Version, span};
 use crate::block::BlockReader;
+use crate::filter::Verdict;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::memory::overlay::{MemtableHit, Overlay};
@@ -52,7 +53,7 @@ pub struct Lookup {
     pub rows: RecordBatch,
     /// Whether the key has a row.
     pub found: BooleanArray,
-    /// When the first of these rows expires, if rows of the table do.
+    /// When the first of these rows expires, or some time before that, if rows of the table do.
     pub until: Option<Timestamp>,
 }
 
@@ -102,7 +103,7 @@ impl Searcher<'_> {
         Ok((places, next))
     }
 
-    /// Leaves out rows that have expired; those in memory stay among `rows`. Returns when the first of the others does.
+    /// Leaves out rows that have expired; those in memory stay among `rows`. Returns when the first of the others does, or before.
     fn leave_out_expired(
         &self,
         expiry: &Expiry,
@@ -110,19 +111,41 @@ impl Searcher<'_> {
         rows: &RowBytes,
         places: &mut [RowPlace],
     ) -> Result<Option<Timestamp>> {
-        if places.iter().all(|place| *place == RowPlace::Nowhere) {
-            return Ok(None);
+        let mut next = None;
+        // Of what statistics decide, no times are read.
+        let mut decided: BTreeMap<u32, bool> = BTreeMap::new();
+        for (index, _) in rows_by_group(places) {
+            let reader = self.reader_of(index)?;
+            match expiry.verdict(&reader) {
+                Verdict::Some => continue,
+                Verdict::None => next = earlier(next, expiry.next_of(&reader)),
+                Verdict::All => {}
+            }
+            decided.insert(index, expiry.verdict(&reader) == Verdict::None);
+        }
+        let mut open = places.to_vec();
+        for (open, place) in open.iter_mut().zip(places.iter_mut()) {
+            let RowPlace::Group(index, _) = *place else { continue };
+            let Some(alive) = decided.get(&index) else { continue };
+            *open = RowPlace::Nowhere;
+            if !alive {
+                *place = RowPlace::Nowhere;
+            }
+        }
+        if open.iter().all(|place| *place == RowPlace::Nowhere) {
+            return Ok(next);
         }
         let column = |column: &usize| match self.codec.is_key(*column) {
             true => Ok(self.codec.decode(keys, &RowBytes::default(), &[*column])?.remove(0)),
-            false => Ok(self.values(self.codec.schema(), &[*column], places, rows)?.remove(0)),
+            false => Ok(self.values(self.codec.schema(), &[*column], &open, rows)?.remove(0)),
         };
         let columns = expiry.columns().iter().map(column).collect::<Result<Vec<_>>>()?;
-        let found = BooleanBuffer::collect_bool(places.len(), |at| places[at] != RowPlace::Nowhere);
-        let alive = &found & &expiry.alive_of(columns.clone(), places.len())?;
-        let gone = places.iter_mut().enumerate().filter(|(at, _)| !alive.value(*at));
-        gone.for_each(|(_, place)| *place = RowPlace::Nowhere);
-        expiry.next(&columns, &alive)
+        let asked = BooleanBuffer::collect_bool(open.len(), |at| open[at] != RowPlace::Nowhere);
+        let alive = &asked & &expiry.alive_of(columns.clone(), open.len())?;
+        for at in asked.set_indices().filter(|at| !alive.value(*at)) {
+            places[at] = RowPlace::Nowhere;
+        }
+        Ok(earlier(next, expiry.next(&columns, &alive)?))
     }
 
     /// Where the rows of `keys` are, whether they have expired or not.
@@ -369,6 +392,11 @@ impl Searcher<'_> {
         };
         rows_by_group(places).into_iter().map(matches).collect()
     }
+}
+
+/// The earlier of two instants, if there is one.
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 /// Which places hold a row.

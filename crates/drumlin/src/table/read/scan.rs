@@ -61,6 +61,18 @@ enum Running {
     Interleaved(Interleaved),
 }
 
+/// What finds the rows of a view that have expired; `None` if none has, as statistics of `pieces` may tell. Then all is as if nothing would
+/// expire: what is counted, and in which parts it is read.
+fn expiry_of(reader: &BlockReader, view: &View, pieces: Option<&Vec<Piece>>) -> Result<Option<Expiry>> {
+    let (table, version) = (&view.table, view.read_point.version);
+    let groups = |pieces: &Vec<Piece>, expiry: &Expiry| {
+        let groups = pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| &**group);
+        expiry.spares_all(reader, table, version, groups)
+    };
+    let found = Expiry::at(table, view.read_point)?;
+    Ok(found.filter(|expiry| !pieces.is_some_and(|pieces| groups(pieces, expiry))))
+}
+
 /// The schema of batches that have these columns of `schema` in these types.
 fn schema_of(schema: &SchemaRef, columns: &[usize], types: &[DataType]) -> SchemaRef {
     let field = |(index, data_type): (&usize, &DataType)| {
@@ -149,7 +161,6 @@ impl Scan {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let expiry = Expiry::at(&table, read_point)?;
         let all = || Selected::all(&reader, &pool, &view, &read_as, options);
         let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
@@ -160,6 +171,9 @@ impl Scan {
                 }
             }
         }
+        // Rows in memory have no statistics; a limit may end the scan before many directories are needed.
+        let asks = overlay.is_none() && options.limit.is_none() && !reader.fetches();
+        let expiry = expiry_of(&reader, &view, if asks { Some(&pieces) } else { None })?;
         let form = if options.native { Form::Native } else { Form::Exact };
         if form == Form::Native {
             // All directories are needed to choose the types, so they are requested together.

@@ -10,12 +10,14 @@ use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
 
 use super::truth::{matching, truth};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Timestamp};
+use crate::base::{Error, Result, Timestamp, Version, caught};
+use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
+use crate::segment::Stat;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::read_as::{Constants, ReadAs};
-use crate::table::{ReadPoint, Rows, TableCodec, TableState};
+use crate::table::{ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// Finds rows that have expired.
 pub(in crate::table) struct Expiry {
@@ -77,14 +79,41 @@ impl Expiry {
         let values = cast(column, &DataType::Int64)?;
         let values = values.as_primitive::<Int64Type>();
         let first = alive.set_indices().filter(|at| values.is_valid(*at)).map(|at| values.value(at)).min();
-        // Instants are in microseconds.
-        let micros = first.map(|first| match unit {
-            TimeUnit::Second => first.saturating_mul(1_000_000),
-            TimeUnit::Millisecond => first.saturating_mul(1_000),
-            TimeUnit::Microsecond => first,
-            TimeUnit::Nanosecond => first.div_euclid(1_000).saturating_add(i64::from(first.rem_euclid(1_000) > 0)),
-        });
-        Ok(micros.map(|micros| Timestamp(micros.saturating_add(self.after))))
+        Ok(first.map(|first| self.deadline(first, *unit)))
+    }
+
+    /// When the first of the rows of a row group expires, as statistics tell, of which none has; or before that.
+    pub fn next_of(&self, reader: &GroupReader<'_>) -> Option<Timestamp> {
+        let column = *self.columns().first()?;
+        let DataType::Timestamp(unit, _) = self.schema().field(column).data_type() else { return None };
+        match reader.stats(self.schema(), column)?.min? {
+            Stat::Int(first) => Some(self.deadline(first, *unit)),
+            _ => None,
+        }
+    }
+
+    /// Whether statistics tell that no row of these row groups has expired.
+    pub fn spares_all<'g>(
+        &self,
+        reader: &BlockReader,
+        table: &TableState,
+        version: Version,
+        mut groups: impl Iterator<Item = &'g RowGroup>,
+    ) -> bool {
+        // What is wrong with one shows when it is read.
+        let spared = |group| Ok(self.verdict(&GroupReader::open(reader, table, version, group)?) == Verdict::None);
+        groups.all(|group| caught(|| spared(group)).unwrap_or(false))
+    }
+
+    /// When a row expires, given its time, in microseconds.
+    fn deadline(&self, time: i64, unit: TimeUnit) -> Timestamp {
+        let micros = match unit {
+            TimeUnit::Second => time.saturating_mul(1_000_000),
+            TimeUnit::Millisecond => time.saturating_mul(1_000),
+            TimeUnit::Microsecond => time,
+            TimeUnit::Nanosecond => time.div_euclid(1_000).saturating_add(i64::from(time.rem_euclid(1_000) > 0)),
+        };
+        Timestamp(micros.saturating_add(self.after))
     }
 
     /// The columns of the version that it asks for.
