@@ -10,7 +10,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow::ffi::FFI_ArrowArray;
 use arrow::util::display::array_value_to_string;
-use drumlin::arrays::{forgotten, join};
+use drumlin::arrays::{find_column, forgotten, join};
 use drumlin::embedding::caught;
 use drumlin::{Cancel, Error, Frame, LookupOptions, Result, TableView, Task, TypeName, WriteOptions};
 use pyo3::exceptions::PyIndexError;
@@ -417,6 +417,24 @@ pub fn look_up(
 pub fn look_up_in(py: Python<'_>, view: &TableView, keys: Keys<'_>, options: LookupOptions) -> PyResult<Lookup> {
     let given = keys.given(|| Ok(view.key_schema().clone()))?;
     look_up(py, given, options, |keys, options| view.get_many(keys, options.columns.as_deref(), &options.cancel))
+}
+
+/// Like [`look_up`], by columns that need not be a key.
+pub fn look_up_by(
+    py: Python<'_>,
+    table: &drumlin::Table,
+    on: Vec<String>,
+    keys: Keys<'_>,
+    options: LookupOptions,
+) -> PyResult<Lookup> {
+    let named = |schema: Arc<ArrowSchema>| {
+        let field = |name: &String| Ok(schema.field(find_column(&schema, name)?).clone().with_nullable(true));
+        let fields = on.iter().map(field).collect::<Result<Vec<Field>>>();
+        Ok(Arc::new(ArrowSchema::new(fields.map_err(|e| e.context(format!("'{}'", table.path())))?)))
+    };
+    let schema = detached(py, || named(table.schema(&options.as_of)?))?;
+    let given = keys.given(|| Ok(schema))?;
+    look_up(py, given, options, |keys, options| table.get_many_by(&on, keys, options))
 }
 
 /// The result of a look-up by key.

@@ -498,28 +498,36 @@ impl Table {
         Ok(RowsReport::of(keyed::write(py, keys, options, progress, delete)?, self.core.path()))
     }
 
-    #[pyo3(signature = (key, as_of=None, columns=None))]
+    #[pyo3(signature = (key, as_of=None, columns=None, on=None))]
     fn get<'py>(
         &self,
         py: Python<'py>,
         key: Bound<'py, PyAny>,
         as_of: Option<When>,
         columns: Option<Vec<String>>,
+        on: Option<Vec<String>>,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let options = lookup_options(as_of, columns);
+        if let Some(on) = on {
+            return keyed::look_up_by(py, &self.core, on, Keys::one(key), options)?.row(py, 0);
+        }
         let view = detached(py, || self.core.view(&options.as_of))?;
         keyed::look_up_in(py, &view, Keys::one(key), options)?.row(py, 0)
     }
 
-    #[pyo3(signature = (keys, as_of=None, columns=None))]
+    #[pyo3(signature = (keys, as_of=None, columns=None, on=None))]
     fn get_many(
         &self,
         py: Python<'_>,
         keys: Keys<'_>,
         as_of: Option<When>,
         columns: Option<Vec<String>>,
+        on: Option<Vec<String>>,
     ) -> PyResult<Lookup> {
         let options = lookup_options(as_of, columns);
+        if let Some(on) = on {
+            return keyed::look_up_by(py, &self.core, on, keys, options);
+        }
         let view = detached(py, || self.core.view(&options.as_of))?;
         keyed::look_up_in(py, &view, keys, options)
     }

@@ -58,8 +58,8 @@ TABLE: dict[str, dict[str, Any]] = {
     "drop_ttl": {},
     "ttl": {"as_of": None},
     "delete_keys": {"keys": [1], "returning": False, "progress": None},
-    "get": {"columns": None, "as_of": None},
-    "get_many": {"keys": [1], "columns": None, "as_of": None},
+    "get": {"on": None, "columns": None, "as_of": None},
+    "get_many": {"keys": [1], "on": None, "columns": None, "as_of": None},
     "read": {
         "as_of": None,
         "columns": None,

@@ -1,6 +1,7 @@
 """Calls on many tables, with one result per table."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -124,3 +125,20 @@ def test_drop(store: drumlin.Store) -> None:
     report = store.drop(["b", "a/*", "c/**", "a/x"], missing_ok=True)
     assert (report.paths, report.missing) == (["a/x", "a/y"], ["b", "c/**"])
     assert store.drop("b", missing_ok=True).missing == ["b"]
+
+
+def test_a_table_whose_unique_index_would_break_is_left_out(tmp_path: Path) -> None:
+    with drumlin.open(tmp_path / "s") as store:
+        for path in ("a", "b", "c"):
+            store.write(path, {"u": [1, 2]})
+            store.table(path).create_index("u", "u", unique=True)
+        with pytest.raises(drumlin.AlreadyExists, match="'b'"):
+            store.append_many({"a": {"u": [3]}, "b": {"u": [2]}})
+        answers = store.append_many({"a": {"u": [3]}, "b": {"u": [2]}, "c": {"u": [4, 4]}}, return_exceptions=True)
+        kinds = {path: type(answer).__name__ for path, answer in answers.items()}
+        assert kinds == {"a": "Version", "b": "AlreadyExists", "c": "AlreadyExists"}
+        assert [store.table(path).stat().rows for path in ("a", "b", "c")] == [3, 2, 2]
+        assert len(store.table("b").versions()) == 1
+        answers = store.write_many({"b": {"u": [5, 5]}, "c": {"u": [6, 6]}}, return_exceptions=True)
+        assert {type(answer).__name__ for answer in answers.values()} == {"AlreadyExists"}
+        assert store.verify().faults == []

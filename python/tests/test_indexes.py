@@ -1,6 +1,7 @@
 """Indexes from Python: made, used, listed, dropped; what is refused."""
 
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -237,3 +238,46 @@ def test_what_is_refused(store):
         transaction.table("t").create_index("s", "s")
         transaction.table("t").drop_index("i")
     assert [index.name for index in table.indexes()] == ["s"]
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_rows_are_looked_up_by_other_columns_than_the_key(tmp_path: Path, unique: bool) -> None:
+    with drumlin.open(tmp_path / "s") as store:
+        people = store.table("people")
+        people.create({"id": pa.int64(), "mail": pa.string(), "team": pa.string(), "badge": pa.int32()}, key=["id"])
+        if unique:
+            people.create_index("mail", "mail", unique=True)
+        rows = [{"id": n, "mail": f"{n}@x", "team": "ab"[n % 2], "badge": n // 2} for n in range(10)]
+        people.upsert(rows)
+        assert people.get("7@x", on="mail") == rows[7]
+        assert people.get("7@x", on="mail", columns=["id"]) == {"id": 7}
+        assert people.get("nobody", on="mail") is None
+        assert people.get(("b", 3), on=["team", "badge"]) == rows[7]
+        assert people.get({"badge": 3, "team": "a"}, on=["team", "badge"]) == rows[6]
+        found = people.get_many(["3@x", "none", "1@x", "3@x"], on="mail")
+        assert found.found.to_pylist() == [True, False, True, True]
+        assert found.rows.to_arrow()["id"].to_pylist() == [3, None, 1, 3]
+        assert found.rows.to_arrow()["mail"].to_pylist() == ["3@x", "none", "1@x", "3@x"]
+        frame = pa.table({"mail": ["5@x"], "other": [1]})
+        assert people.get_many(frame, on="mail", columns="id").rows.to_arrow()["id"].to_pylist() == [5]
+        assert people.get_many([], on="mail").found.to_pylist() == []
+        with store.transaction() as tx:
+            tx.table("people").upsert({"id": 99, "mail": "new", "team": "z", "badge": 0})
+            assert tx.table("people").get("new", on="mail", columns="id") == {"id": 99}
+        assert people.get("new", on="mail", as_of=0) is None
+
+
+def test_a_look_up_by_columns_says_what_is_wrong(tmp_path: Path) -> None:
+    with drumlin.open(tmp_path / "s") as store:
+        table = store.table("t")
+        table.write({"u": [1, 1], "f": [1.5, 2.5]})
+        with pytest.raises(drumlin.InvalidArgument, match=r"'t': more than one row has u = 1"):
+            table.get(1, on="u")
+        with pytest.raises(drumlin.InvalidArgument, match="did you mean 'u'"):
+            table.get(1, on="uu")
+        with pytest.raises(drumlin.InvalidArgument, match="'f' of type double cannot be looked up"):
+            table.get(1.5, on="f")
+        with pytest.raises(TypeError, match="on must be"):
+            table.get(1, on=7)  # type: ignore[arg-type]
+        with pytest.raises(drumlin.InvalidArgument, match="no key"):
+            table.get(1)

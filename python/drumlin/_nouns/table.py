@@ -50,6 +50,11 @@ __all__ = ["Table"]
 _V = TypeVar("_V")
 
 
+def _by(on: Iterable[str] | str | None) -> list[str] | None:
+    """The columns by which rows are looked up, if not by the key."""
+    return None if on is None else names(on, "on")
+
+
 @final
 @names_arguments("get")
 class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
@@ -438,10 +443,19 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
 
     @explained
     def get(
-        self, key: Any, *, columns: Iterable[Any] | str | None = None, as_of: AsOf | None = None
+        self,
+        key: Any,
+        *,
+        on: Iterable[str] | str | None = None,
+        columns: Iterable[Any] | str | None = None,
+        as_of: AsOf | None = None,
     ) -> dict[str, Any] | None:
         """The row with the key ``key``, or None. The key is a value if the table's key is one column, otherwise a tuple
         of values or a dict by column name. For ``columns`` and ``as_of``, see :meth:`read`.
+
+        With ``on``, ``key`` is the value of that column, or a tuple of the values of these columns, of any table. That
+        is a read with a filter, which an index (:meth:`create_index`) answers if there is one. Raises
+        ``InvalidArgument`` if two rows have it; a unique index makes sure that none do.
 
         >>> import datetime, drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -453,19 +467,27 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         {'close': 187.5}
         >>> store.table("prices").get({"sym": "MSFT", "day": day}) is None
         True
+        >>> store.table("prices").get("AAPL", on="sym", columns="close")
+        {'close': 187.5}
         """
         try:
-            return self._core.get(key, as_of_argument(as_of), some_columns(columns))
+            return self._core.get(key, as_of_argument(as_of), some_columns(columns), _by(on))
         except TypeError as error:
             raise told(error) or error from None
 
     def get_many(
-        self, keys: KeysLike, *, columns: Iterable[Any] | str | None = None, as_of: AsOf | None = None
+        self,
+        keys: KeysLike,
+        *,
+        on: Iterable[str] | str | None = None,
+        columns: Iterable[Any] | str | None = None,
+        as_of: AsOf | None = None,
     ) -> Lookup:
         """The rows with the given ``keys`` in a table with a key, in the order of ``keys``.
 
         ``keys`` are a list of keys as for :meth:`get`, an array or series of values, or a frame with the key columns,
-        and possibly others. Only ``columns`` are read.
+        and possibly others. Only ``columns`` are read. With ``on``, they are values of these columns, of any table: see
+        :meth:`get`.
 
         >>> import drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -476,7 +498,8 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
         (['Grace', None], [True, False])
         """
-        return Lookup(self._core.get_many(to_keys(keys), as_of_argument(as_of), some_columns(columns)), self.path)
+        asked = as_of_argument(as_of), some_columns(columns), _by(on)
+        return Lookup(self._core.get_many(to_keys(keys), *asked), self.path)
 
     def read(
         self,

@@ -235,11 +235,22 @@ impl Store {
             Ok(places.iter().zip(made.columns()).map(values).collect())
         };
         let (updated, kind) = (self.all_rows(state, table, path, &options.task.cancel)?, VersionKind::Update);
-        let (deleted, inserted, in_place, serial) = (Vec::new(), Vec::new(), true, true);
+        let (deleted, inserted, in_place, revives, serial) = (Vec::new(), Vec::new(), true, None, true);
         let new_values = &new_values as _;
         let schema = table.with_computed(places.iter().copied())?;
-        let changes =
-            RowChanges { table, version, kind, schema, updated, new_values, deleted, inserted, in_place, serial };
+        let changes = RowChanges {
+            table,
+            version,
+            kind,
+            schema,
+            updated,
+            new_values,
+            deleted,
+            inserted,
+            in_place,
+            revives,
+            serial,
+        };
         changes.prepare(self, path, options, ())
     }
 }

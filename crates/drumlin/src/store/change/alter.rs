@@ -12,7 +12,7 @@ use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::Proposal;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
-use crate::table::{Alter, Altered, FoundRows, TableChange, VersionKind, check_widening, refuse_matching};
+use crate::table::{Alter, Altered, FoundRows, TableChange, VersionKind, check_widening, next_expiry, refuse_matching};
 
 impl Call<'_> {
     /// Makes a version with other columns, unless nothing changes.
@@ -65,7 +65,10 @@ impl Store {
             let FoundRows { groups, keys } = self
                 .find_expired(state, table, path, instant, &options.task.cancel)?
                 .ok_or_else(|| Error::internal("rows expire, and do not"))?;
-            footprint = footprint.with(Read::Keys(table.id, Arc::new(keys.clone())));
+            // Nor do those come back that expire before the commit.
+            let next = next_expiry(self.reader(), &self.env().pool, table, newest(self, state, table), None);
+            footprint = footprint.with(Read::Rows(table.id)).with(Read::Keys(table.id, Arc::new(keys.clone())));
+            footprint.reads.extend(next.map_err(|e| of_table(path, e))?.map(|until| Read::Until(table.id, until)));
             effects = delete_in_memory(table, &keys)?;
             deletions = positions(groups);
         }

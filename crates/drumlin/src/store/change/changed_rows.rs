@@ -14,7 +14,7 @@ use roaring::RoaringBitmap;
 use super::delete::{FullChange, full_change, positions};
 use crate::base::{Progress, Result, Version};
 use crate::block::BlockWriter;
-use crate::catalog::{Effect, Path, State};
+use crate::catalog::{Effect, Path, Read, State};
 use crate::segment::join_batches;
 use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::Call;
@@ -25,8 +25,8 @@ use crate::store::write::by_key::{ByKey, dedup_keys};
 use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, RowGroup, StoredSchema, TableChange, TableState, TableUpdate,
-    VersionKind, changed_rows, check_new_values, encode_group, replace_group, sorted_batches,
+    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, ReadPoint, RowGroup, StoredSchema, TableChange, TableState,
+    TableUpdate, VersionKind, changed_rows, check_new_values, encode_group, next_expiry, replace_group, sorted_batches,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -50,6 +50,8 @@ pub(in crate::store) struct RowChanges<'a> {
     pub inserted: Vec<RecordBatch>,
     /// Whether rows that get new values must keep their places.
     pub in_place: bool,
+    /// Whether new values may say when rows expire: then these must not have expired by the commit, as of what is seen.
+    pub revives: Option<ReadPoint>,
     /// Whether new values are found by the calling thread, one row group after the other, since that may take the pool, or code
     /// of the caller's that does.
     pub serial: bool,
@@ -113,12 +115,17 @@ impl RowChanges<'_> {
     ) -> Result<PreparedChange<R>> {
         let mut writer = store.block_writer()?.inline(store.options().inline_bytes);
         let (table, nothing) = (self.table.id, self.changes_nothing());
+        let until = match self.revives {
+            Some(seen) => next_expiry(store.reader(), &store.env().pool, self.table, seen, Some(&self.updated))?,
+            None => None,
+        };
         let effects = match nothing {
             true => Vec::new(),
             false => self.write(store, options, &mut writer).map_err(|e| e.context(format!("'{path}'")))?,
         };
         let mut change = full_change(table, path, add_blocks(writer.finish()?), None);
         change.effects.extend(effects);
+        change.footprint.reads.extend(until.map(|until| Read::Until(table, until)));
         Ok(PreparedChange { change, writer, report })
     }
 
@@ -128,7 +135,8 @@ impl RowChanges<'_> {
 
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
-        let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial } = self;
+        let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial, .. } =
+            self;
         let (reader, pool, task) = (store.reader(), &store.env().pool, &options.task);
         let proof = store.options().proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();

@@ -86,7 +86,7 @@ impl Store {
                     table: *id,
                     path: dropped.path.to_string(),
                     time: dropped.time,
-                    rows: self.newest_rows(&state, &table)?,
+                    rows: self.stored_rows(&state, &table)?,
                     bytes: table.bytes(),
                 });
             }

@@ -12,7 +12,8 @@ use crate::filter::Filter;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    Assignment, Assignments, GroupId, Matches, ReadPoint, RowGroup, TableState, VersionKind, matching_rows,
+    Assignment, Assignments, GroupId, Matches, ReadPoint, RowGroup, StoredSchema, TableState, VersionKind,
+    matching_rows,
 };
 
 /// What an update did.
@@ -56,6 +57,8 @@ impl Store {
         let version = read_point.version;
         let new_values =
             |group: &RowGroup, rows: &RoaringBitmap| assignments.new_values(reader, table, version, group, rows);
+        let ttl = table.schema().and_then(StoredSchema::ttl_place).map(|(at, _)| at);
+        let sets_expiry = assignments.columns().into_iter().any(|at| Some(at) == ttl);
         let changes = RowChanges {
             table,
             version,
@@ -66,6 +69,7 @@ impl Store {
             deleted: Vec::new(),
             inserted: Vec::new(),
             in_place: true,
+            revives: sets_expiry.then_some(read_point),
             serial: false,
         };
         changes.prepare(self, path, options, rows)

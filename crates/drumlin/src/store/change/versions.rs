@@ -31,7 +31,7 @@ pub struct VersionInfo {
     pub time: Timestamp,
     /// How.
     pub kind: VersionKind,
-    /// Its rows.
+    /// Its rows, with those that have expired and are still stored.
     pub rows: u64,
     /// The note of its writer, as JSON text.
     pub metadata: Option<String>,
@@ -114,7 +114,8 @@ impl Store {
         let mut info = VersionInfo::of(newest, Vec::new());
         if table.depends_on_parts(newest.version) {
             // The commit is done, even if its rows cannot be counted.
-            info.rows = self.count_rows(table, numbered(state, table, newest.version)).unwrap_or(newest.rows);
+            info.rows =
+                self.count_rows(table, numbered(state, table, newest.version).with_expired()).unwrap_or(newest.rows);
         }
         Ok(info)
     }

@@ -11,7 +11,7 @@ use crate::store::read::lookup::FoundTable;
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::write::by_key::ByKey;
 use crate::store::write::frame::create_table;
-use crate::store::write::frames::OnItemError;
+use crate::store::write::on_item_error::OnItemError;
 use crate::store::{
     AsOf, DeleteReport, DropReport, Frame, MergeReport, Missing, Place, RowsReport, Store, TableOptions, UpdateOptions,
     UpdateReport, VersionInfo, WriteOptions,

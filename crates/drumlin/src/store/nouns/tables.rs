@@ -9,7 +9,7 @@ use crate::catalog::{CopyReport, Existing, Footprint, Read, State};
 use crate::storage::Storage;
 use crate::store::change::versions::{bytes_deleted_from, check_versions, delete_versions};
 use crate::store::commit::in_groups::MemoryScope;
-use crate::store::write::frames::OnItemError;
+use crate::store::write::on_item_error::OnItemError;
 use crate::store::{
     AsOf, Dataset, DatasetOptions, DropReport, Frame, Missing, Place, ReadOptions, Store, Table, Transaction, Tree,
     VersionInfo, VersionsReport, WriteOptions,

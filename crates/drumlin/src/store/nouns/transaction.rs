@@ -82,7 +82,9 @@ impl Store {
     fn begin(&self, read_only: bool, attempts: Attempts) -> Result<Transaction> {
         let (base, pin) = self.pinned_state()?;
         let time = base.time.max(self.commits().times().now(base.time));
-        let seen = State::clone(&base).seen_at(self.instant(&base));
+        // Rows that expire are seen as at one instant, those of tables that it makes, too.
+        let instant = if base.may_expire_rows() { self.instant(&base) } else { time };
+        let seen = State::clone(&base).seen_at(instant);
         let draft = Draft::new(seen, base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers, numbers) = (Footprint::default(), Vec::new(), Arc::default());
@@ -325,8 +327,22 @@ impl Transaction {
         self.note_reads(vec![Read::Keys(table, Arc::new(keys.clone()))])
     }
 
+    /// Records when the first row of a table expires that was looked up as it is seen at `instant`; nothing if that is not the instant of
+    /// the transaction.
+    pub(in crate::store) fn note_expiry(
+        &self,
+        table: TableId,
+        instant: Option<Timestamp>,
+        until: Timestamp,
+    ) -> Result<()> {
+        match self.with(|open| Ok(open.draft.state().instant()))? == instant {
+            true => self.note_reads(vec![Read::Until(table, until)]),
+            false => Ok(()),
+        }
+    }
+
     /// Records reads of tables.
-    pub(in crate::store) fn note_reads(&self, reads: Vec<Read>) -> Result<()> {
+    fn note_reads(&self, reads: Vec<Read>) -> Result<()> {
         self.with(|open| {
             let reads = open.of_others(reads);
             self.note(open, reads);

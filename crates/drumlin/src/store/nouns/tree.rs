@@ -330,7 +330,7 @@ impl Tree {
                 let figures = |table: std::sync::Arc<crate::table::TableState>| {
                     let (versions, row_groups) = (table.versions.len() as u64, table.groups.len() as u64);
                     Ok::<_, crate::base::Error>(TableFigures {
-                        rows: store.newest_rows(state, &table)?,
+                        rows: store.stored_rows(state, &table)?,
                         versions,
                         row_groups,
                     })

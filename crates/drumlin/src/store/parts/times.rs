@@ -33,7 +33,7 @@ pub(in crate::store) struct CommitClock {
     opened: (Timestamp, Timestamp),
     known: Mutex<Known>,
     /// The latest instant at which rows that expire were seen: no commit of this process is before it, so that what has expired for one
-    /// reader has for all that come after.
+    /// reader has for all that come after; unless the clock is set back by more than a step.
     seen: AtomicI64,
 }
 
@@ -54,7 +54,9 @@ impl CommitClock {
 
     /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub fn now(&self, last: Timestamp) -> Timestamp {
-        Timestamp(self.told(last).0.max(self.seen.load(Ordering::SeqCst)))
+        let (told, seen) = (self.told(last).0, self.seen.load(Ordering::SeqCst));
+        // A clock that was set back by more was wrong when it was read: nothing is to be as late as it said.
+        Timestamp(if seen.saturating_sub(told) <= STEP { told.max(seen) } else { told })
     }
 
     /// The instant at which a reader sees rows that expire: now, and not before `last`, the time of the last commit.
@@ -100,7 +102,7 @@ impl CommitClock {
 
     /// The time up to which ages are counted; `last` is the time of the last commit.
     pub fn age(&self, last: Timestamp) -> Timestamp {
-        let now = self.now(last).0;
+        let now = self.told(last).0;
         if self.setting.is_shared() || planted(Bug::TrustClock) {
             return Timestamp(now);
         }

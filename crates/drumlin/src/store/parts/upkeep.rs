@@ -1,12 +1,12 @@
 //! What upkeep keeps between its runs: which catalog snapshot is the newest, what could not be improved, what runs by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::background::Background;
 use super::recover;
 use crate::base::waiting::{Exclusive, ExclusiveGuard};
-use crate::base::{Result, TableId};
+use crate::base::{Result, TableId, Timestamp};
 use crate::table::GroupId;
 
 /// A window of a plan, by its table and the row groups that it takes in.
@@ -20,8 +20,8 @@ pub(in crate::store) struct Maintenance {
     pub unmerged: BTreeSet<NamedWindow>,
     /// Row groups for which an index cannot be computed: table, index, row group.
     pub uncomputable: BTreeSet<(TableId, u64, GroupId)>,
-    /// The tables whose rows expire, once they were looked for.
-    pub expiring: Option<BTreeSet<TableId>>,
+    /// The tables whose rows expire, once they were looked for, and up to which instant their rows have been deleted.
+    pub expiring: Option<BTreeMap<TableId, Timestamp>>,
 }
 
 /// See the module.

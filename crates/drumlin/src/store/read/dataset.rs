@@ -23,7 +23,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use super::resolve::{is_younger, snapshot_of};
-use crate::base::{Error, ErrorKind, Result, TableId};
+use crate::base::{Error, ErrorKind, Result, TableId, Timestamp};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
 use crate::segment::{ColumnStats, PhysicalForm, engine_type, without_views};
@@ -116,8 +116,9 @@ struct Described {
     tables: Vec<(Path, TableId, ViewPoint, Vec<String>)>,
 }
 
-/// The first byte of a description.
-const DESCRIPTION_VERSION: u8 = 2;
+/// The first byte of a description, and of one of tables whose rows expire, which builds of before would show: it ends with their instants.
+const DESCRIPTION_VERSION: u8 = 1;
+const DESCRIPTION_VERSION_EXPIRING: u8 = 2;
 
 /// What reading a data set costs, and what its filter spares. Its text is for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -374,8 +375,13 @@ impl Dataset {
             path_columns: self.inner.path_columns.clone(),
             tables: self.inner.tables.iter().map(table).collect::<Result<_>>()?,
         };
-        let mut bytes = vec![DESCRIPTION_VERSION];
+        let instants: Vec<Option<Timestamp>> = described.tables.iter().map(|(_, _, point, _)| point.instant).collect();
+        let expires = instants.iter().any(Option::is_some);
+        let mut bytes = vec![if expires { DESCRIPTION_VERSION_EXPIRING } else { DESCRIPTION_VERSION }];
         bytes.extend(postcard::to_stdvec(&described).expect("it can be encoded"));
+        if expires {
+            bytes.extend(postcard::to_stdvec(&instants).expect("it can be encoded"));
+        }
         Ok(bytes)
     }
 
@@ -386,12 +392,19 @@ impl Dataset {
     pub fn described(store: &Store, described: &[u8]) -> Result<Self> {
         let corrupt =
             || Error::corrupt("this is not a description of a data set, or it was made by a later version of drumlin");
-        let (DESCRIPTION_VERSION, described) =
-            described.split_first().map(|(v, rest)| (*v, rest)).ok_or_else(corrupt)?
-        else {
-            return Err(corrupt());
-        };
-        let described: Described = postcard::from_bytes(described).map_err(|_| corrupt())?;
+        let (version, described) = described.split_first().ok_or_else(corrupt)?;
+        let (mut described, rest): (Described, &[u8]) = postcard::take_from_bytes(described).map_err(|_| corrupt())?;
+        match *version {
+            DESCRIPTION_VERSION => {}
+            DESCRIPTION_VERSION_EXPIRING => {
+                let instants: Vec<Option<Timestamp>> = postcard::from_bytes(rest).map_err(|_| corrupt())?;
+                if instants.len() != described.tables.len() {
+                    return Err(corrupt());
+                }
+                described.tables.iter_mut().zip(instants).for_each(|(table, instant)| table.2.instant = instant);
+            }
+            _ => return Err(corrupt()),
+        }
         let find = || {
             let (state, pin) = store.pinned_state()?;
             let mut tables = Vec::with_capacity(described.tables.len());

@@ -89,7 +89,7 @@ impl Store {
     ) -> Result<VersionInfo> {
         let mut info = VersionInfo::of(record, holders.get(&record.version).cloned().unwrap_or_default());
         if table.depends_on_parts(record.version) {
-            info.rows = self.count_rows(table, numbered(state, table, record.version))?;
+            info.rows = self.count_rows(table, numbered(state, table, record.version).with_expired())?;
         }
         Ok(info)
     }

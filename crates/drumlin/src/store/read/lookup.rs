@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use super::resolve::{newest, of_table};
 use super::views::ATTEMPTS;
-use crate::base::{Cancel, Error, ErrorKind, Result};
-use crate::catalog::{Path, Read, State};
+use crate::base::{Cancel, Error, ErrorKind, Result, Timestamp};
+use crate::catalog::{Path, State};
 use crate::memtable::{Keys, RowBytes};
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store};
@@ -77,9 +77,7 @@ impl TableView {
         self.note(&keys)?;
         let look_up = |view: &View| {
             let found = self.searcher(view, cancel).get_many(&keys, &key_columns, columns)?;
-            if let (Place::Transaction(transaction), Some(until)) = (&self.place, found.until) {
-                transaction.note_reads(vec![Read::Until(view.table.id, until)])?;
-            }
+            self.note_expiry(view, found.until)?;
             Ok(found)
         };
         let Some(renew) = &self.renew else { return look_up(&self.view) };
@@ -110,6 +108,17 @@ impl TableView {
         }
     }
 
+    /// Records in a transaction when the first row expires that was looked up, if it is the newest that is seen: what was is past.
+    fn note_expiry(&self, view: &View, until: Option<Timestamp>) -> Result<()> {
+        let newest = view.read_point.since && view.time.is_none();
+        match (&self.place, until) {
+            (Place::Transaction(transaction), Some(until)) if newest => {
+                transaction.note_expiry(view.table.id, view.read_point.instant, until)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Where the rows of `keys` lie. Rows that lie in memory are copied to `rows` in that form, without making Arrow
     /// arrays.
     ///
@@ -117,7 +126,11 @@ impl TableView {
     /// `Corrupt`, or `Unavailable` if storage fails; `SnapshotExpired` if blocks were reclaimed.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
         self.note(keys)?;
-        self.searcher(&self.view, &Cancel::default()).locate(keys, rows).map_err(|e| of_table(&self.path, e))
+        let cancel = Cancel::default();
+        let found = self.searcher(&self.view, &cancel).locate_until(keys, rows);
+        let (places, until) = found.map_err(|e| of_table(&self.path, e))?;
+        self.note_expiry(&self.view, until)?;
+        Ok(places)
     }
 }
 

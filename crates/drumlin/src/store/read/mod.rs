@@ -7,6 +7,7 @@ pub(super) mod dataset_scan;
 pub(super) mod diff;
 pub(super) mod history;
 pub(super) mod lookup;
+pub(super) mod lookup_by;
 pub(super) mod resolve;
 pub(super) mod same_rows;
 pub(super) mod stat;

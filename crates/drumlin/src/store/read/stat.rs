@@ -125,6 +125,16 @@ impl Store {
         Ok(stat)
     }
 
+    /// How many rows the newest version has, with those written since, and with those that have expired. Reads row groups only if rows are in
+    /// memory.
+    pub(in crate::store) fn stored_rows(&self, state: &State, table: &TableState) -> Result<u64> {
+        match table.newest() {
+            Some(newest) if table.parts.is_empty() => Ok(newest.rows),
+            Some(_) => self.count_rows(table, newest(self, state, table).with_expired()),
+            None => Ok(0),
+        }
+    }
+
     /// How many rows the newest version has, with those written since.
     pub(in crate::store) fn newest_rows(&self, state: &State, table: &TableState) -> Result<u64> {
         match table.newest() {

@@ -19,6 +19,7 @@ use crate::base::{Cancel, ErrorKind, Result, Task, WarningKind, span};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::store::Store;
+use crate::store::change::expire::note_expiring;
 use crate::store::parts::recover::Catalog;
 use crate::store::parts::{Maintenance, recover};
 use crate::table::RunOptions;
@@ -72,7 +73,7 @@ impl Store {
         report: &mut CheckpointReport,
     ) -> Result<()> {
         let since = self.commits().writable_log()?.base().map(|base| base.seq);
-        report.rows_expired = self.delete_expired(maintenance, &options.task.cancel)?;
+        self.delete_expired(maintenance, report, &options.task.cancel)?;
         report.versions_expired = self.number_and_expire()?;
         self.flush(&options.task, report)?;
         self.while_reclaimed(|| {
@@ -188,6 +189,8 @@ impl Store {
             return Ok(());
         }
         let needed: BTreeSet<String> = catalog.names().collect();
+        // After that, not all of them are open.
+        maintenance.expiring.iter_mut().for_each(|tables| note_expiring(tables, &state));
         self.take_pages(&state, &packed);
         maintenance.catalog = Some(catalog);
         self.upkeep().set_catalog_damaged(false);

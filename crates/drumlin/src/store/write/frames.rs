@@ -1,6 +1,6 @@
 //! How frames become versions: encoded and on storage first, then one commit for all tables of the call.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use super::by_key::{ByKey, Gathered};
 use super::encoder::Encoder;
 use super::numbers::Numbering;
+use super::on_item_error::OnItemError;
 use crate::base::{BlockId, Error, ErrorKind, Progress, Result, Task, Timestamp, caught};
 use crate::block::{BlockWriter, EncodedRowGroup, WrittenBlock};
 use crate::catalog::{Effect, Footprint, Path, Read, State};
@@ -27,38 +28,6 @@ use crate::table::{
     Kill, NewGroup, RowsSchema, Schemes, StoredSchema, TableChange, TableCodec, TableSpec, TableState, VersionKind,
     batch_bytes, check_key, encode_group,
 };
-
-/// What happens to a call if one of its tables cannot be written.
-pub(in crate::store) enum OnItemError {
-    /// The call is refused.
-    Refuse,
-    /// The others are written; errors are collected, by the frame's place.
-    Collect(BTreeMap<usize, Error>),
-}
-
-impl OnItemError {
-    /// Notes the error of the frame at a place, unless that fails the whole call.
-    fn note(&mut self, at: usize, error: Error) -> Result<()> {
-        match self {
-            OnItemError::Collect(noted) if error.kind().is_of_item() => {
-                noted.entry(at).or_insert(error);
-                Ok(())
-            }
-            _ => Err(error),
-        }
-    }
-
-    fn has(&self, at: usize) -> bool {
-        matches!(self, OnItemError::Collect(noted) if noted.contains_key(&at))
-    }
-
-    fn into_collected(self) -> BTreeMap<usize, Error> {
-        match self {
-            OnItemError::Refuse => BTreeMap::new(),
-            OnItemError::Collect(noted) => noted,
-        }
-    }
-}
 
 /// One table of a call, ready to be encoded.
 struct TableFrame<'a> {
@@ -123,6 +92,19 @@ struct FramesWrite {
     began: Timestamp,
 }
 
+impl FramesWrite {
+    /// What is to be committed.
+    fn proposal(&self, blocks: &[WrittenBlock]) -> Proposal {
+        let used = used(&self.tables);
+        let referred: Vec<WrittenBlock> =
+            blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
+        let (tables, kind, metadata) = (self.tables.clone(), self.kind, self.metadata.clone());
+        let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
+        let (base, footprint) = (self.base.clone(), footprint(&self.tables));
+        Proposal::new(base, footprint, Work::Build(Box::new(build))).since(self.began)
+    }
+}
+
 impl UncommittedGroups for FramesWrite {
     fn groups(&mut self) -> impl Iterator<Item = &mut NewGroup> {
         self.tables.iter_mut().flat_map(|table| &mut table.groups)
@@ -181,7 +163,12 @@ impl Call<'_> {
                     store.keep_fitting(write, &mut on_error, &options.task)?;
                 }
                 let committed = store.commit_frames(write, writer.written());
-                if committed.as_ref().is_err_and(|e| e.kind() == ErrorKind::Conflict) {
+                let refused = |kind| committed.as_ref().is_err_and(|e| e.kind() == kind);
+                if refused(ErrorKind::AlreadyExists) && on_error.collects() {
+                    store.leave_out_refused(write, writer.written(), &mut on_error)?;
+                    return Ok(Err(Error::conflict("tables that would break a unique index are left out")));
+                }
+                if refused(ErrorKind::Conflict) {
                     write.check_again = true;
                     let state = store.state()?;
                     let evolving = write.tables.iter().filter(|table| table.evolves);
@@ -217,15 +204,29 @@ impl Store {
         Ok(())
     }
 
+    /// Leaves out the tables of a write in which two rows would have the same values of a unique index.
+    fn leave_out_refused(
+        &self,
+        write: &mut FramesWrite,
+        blocks: &[WrittenBlock],
+        on_error: &mut OnItemError,
+    ) -> Result<()> {
+        let mut fit = Vec::with_capacity(write.tables.len());
+        for table in std::mem::take(&mut write.tables) {
+            write.tables = vec![table.clone()];
+            match self.proven(write.proposal(blocks)) {
+                Ok(_) => fit.push(table),
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => on_error.note(table.at, e)?,
+                Err(e) => return Err(e),
+            }
+        }
+        write.tables = fit;
+        Ok(())
+    }
+
     /// Commits the tables of a write, whose row groups are in `blocks`, beside those of frames that turned out to be bad.
     fn commit_frames(&self, write: &FramesWrite, blocks: &[WrittenBlock]) -> Result<Arc<State>> {
-        let used = used(&write.tables);
-        let referred: Vec<WrittenBlock> =
-            blocks.iter().filter(|written| used.contains(&written.block)).cloned().collect();
-        let (tables, kind, metadata) = (write.tables.clone(), write.kind, write.metadata.clone());
-        let build = move |state: &State| effects(state, &tables, &referred, kind, metadata.as_deref());
-        let (base, footprint) = (write.base.clone(), footprint(&write.tables));
-        self.commit(Proposal::new(base, footprint, Work::Build(Box::new(build))).since(write.began))
+        self.commit(write.proposal(blocks))
     }
 
     /// The same in a transaction.

@@ -9,6 +9,7 @@ pub(super) mod frame;
 pub(super) mod frames;
 pub(super) mod many_rows;
 pub(super) mod numbers;
+pub(super) mod on_item_error;
 pub(super) mod partial;
 pub(super) mod read_and_write;
 pub(super) mod replace;

@@ -272,6 +272,7 @@ impl Store {
         let rows = take_batch(&found.rows, is_there)?;
         if what == ByKey::Delete {
             open.note(vec![Read::Keys(table.id, Arc::new(keys))]);
+            open.note(found.until.map(|until| Read::Until(table.id, until)).into_iter().collect());
         }
         Ok(rows)
     }

@@ -23,8 +23,8 @@ use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{Frame, Place, Store, Table, VersionInfo, WriteOptions};
 use crate::table;
 use crate::table::{
-    Conform, FoundRows, GroupId, KeyRange, NewGroup, RowGroups, RowPlace, RowsSchema, Schemes, StoredSchema,
-    TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
+    Conform, FoundRows, GroupId, KeyRange, NewGroup, ReadPoint, RowGroups, RowPlace, RowsSchema, Schemes, Searcher,
+    StoredSchema, TableChange, VersionKind, encode_group, matching_rows, sorted_batches,
 };
 
 /// Rows that are to replace others: on storage, waiting for their commit.
@@ -222,7 +222,7 @@ impl Store {
         if let Some(found) = found {
             let found = found.map_err(|e| of_table(path, e))?;
             if let ReplacedRows::Matching { keys: Some(keys), .. } = &replacement.replaced {
-                self.refuse_left(state, table, keys, &found, path, task)?;
+                self.refuse_left(table, now, keys, &found, path, task)?;
             }
             effects = delete_in_memory(table, &found.keys)?;
             change.deletions = positions(found.groups);
@@ -234,8 +234,8 @@ impl Store {
     /// `AlreadyExists`, naming keys, if a table has rows with any of `keys` that are not among those `found`.
     fn refuse_left(
         &self,
-        state: &State,
         table: &table::TableState,
+        read_point: ReadPoint,
         keys: &Keys,
         found: &FoundRows,
         path: &Path,
@@ -243,7 +243,9 @@ impl Store {
     ) -> Result<()> {
         let codec = table.codec()?;
         let mut rows = RowBytes::default();
-        let places = self.searcher(state, table, &codec, &task.cancel).locate(keys, &mut rows);
+        let (reader, pool, cancel) = (self.reader(), &self.env().pool, &task.cancel);
+        let searcher = Searcher { reader, pool, table, read_point, codec: &codec, cancel };
+        let places = searcher.locate(keys, &mut rows);
         let places = places.map_err(|e| of_table(path, e))?;
         let in_memory: BTreeSet<Key<'_>> = found.keys.iter().collect();
         let in_groups: HashMap<GroupId, &RoaringBitmap> =

@@ -74,7 +74,7 @@ pub fn build_run(
     }
     let read = |group: &Arc<RowGroup>| {
         cancel.check()?;
-        let Some(decided) = group.decided_by(&table.schemas, &columns) else { return Ok(None) };
+        let Some(decided) = group.decided_by(&table.schemas, columns) else { return Ok(None) };
         let opened = GroupReader::with_schemas(reader, &table.schemas, seen, group)?;
         let rows =
             if planted(Bug::IndexLiveRows) { table.newest().map(|v| table.visible(group, v.version)) } else { None };

@@ -37,7 +37,7 @@ pub fn check_run(reader: &BlockReader, table: &TableState, index: &TableIndex, r
     };
     let bound = named.bound(seen)?;
     let columns = index.definition.columns()?;
-    let of_layer = |group: &Arc<RowGroup>| Some((*group.decided_by(&table.schemas, &columns)?, group.clone()));
+    let of_layer = |group: &Arc<RowGroup>| Some((*group.decided_by(&table.schemas, columns)?, group.clone()));
     let groups: HashMap<Address, Arc<RowGroup>> = table.groups.iter().filter_map(of_layer).collect();
     for first in (0..run.covers.len() as u32).step_by(GROUPS_HELD as usize) {
         let ordinals = first..(first + GROUPS_HELD).min(run.covers.len() as u32);

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, TypeName};
+use crate::base::{Error, Memo, Result, TypeName};
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter, is_comparable};
 use crate::table::StoredSchema;
 use crate::table::schema::arrays::{find, into_type};
@@ -41,6 +41,18 @@ pub struct IndexDefinition {
     pub condition: Option<String>,
     /// Whether two rows may have the same values, none of which is null.
     pub unique: Unique,
+    /// What its texts mean, once asked for.
+    #[serde(skip)]
+    parsed: Memo<ParsedIndex>,
+}
+
+/// What the texts of an index mean.
+#[derive(Debug)]
+struct ParsedIndex {
+    /// In ids.
+    index: NamedIndex,
+    /// The ids of the columns that it depends on.
+    columns: BTreeSet<String>,
 }
 
 /// An index in the names of a schema.
@@ -94,6 +106,7 @@ impl IndexDefinition {
                 .map(|condition| condition.renamed(&id).map(|condition| condition.to_string()).ok_or_else(lost))
                 .transpose()?,
             unique: Unique::No,
+            parsed: Memo::default(),
         })
     }
 
@@ -108,22 +121,30 @@ impl IndexDefinition {
         self.unique != Unique::No
     }
 
+    /// What its texts mean. `Corrupt` if it is damaged.
+    fn parsed(&self) -> Result<&ParsedIndex> {
+        self.parsed.get_or_try(|| {
+            let damaged = |e: Error| Error::corrupt(format!("index '{}': {}", self.name, e.message()));
+            let values = self.values.iter().map(|value| Expression::parse(value)).collect::<Result<Vec<_>>>();
+            let condition = self.condition.as_deref().map(Filter::parse).transpose();
+            let (values, condition) = (values.map_err(damaged)?, condition.map_err(damaged)?);
+            let of_condition = condition.iter().flat_map(Filter::columns);
+            let columns = values.iter().flat_map(Expression::columns).chain(of_condition).collect();
+            Ok(ParsedIndex { index: NamedIndex { values, condition }, columns })
+        })
+    }
+
     /// The same in the names of a schema; `None` if that lacks a column. `Corrupt` if it is damaged.
     pub(in crate::table) fn named(&self, schema: &StoredSchema) -> Result<Option<NamedIndex>> {
-        let damaged = |e: Error| Error::corrupt(format!("index '{}': {}", self.name, e.message()));
         let by_name = |name: &str| schema.0.index_of(name).ok();
         let place = |id: &str| if planted(Bug::IndexByName) { by_name(id) } else { schema.place_of_id(id) };
         let name = |id: &str| place(id).map(|at| schema.0.field(at).name().clone());
-        let mut values = Vec::with_capacity(self.values.len());
-        for value in &self.values {
-            match Expression::parse(value).map_err(damaged)?.renamed(&name) {
-                Some(value) => values.push(value),
-                None => return Ok(None),
-            }
-        }
-        let condition = match &self.condition {
+        let NamedIndex { values, condition } = &self.parsed()?.index;
+        let named = values.iter().map(|value| value.renamed(&name)).collect::<Option<Vec<_>>>();
+        let Some(values) = named else { return Ok(None) };
+        let condition = match condition {
             None => None,
-            Some(condition) => match Filter::parse(condition).map_err(damaged)?.renamed(&name) {
+            Some(condition) => match condition.renamed(&name) {
                 Some(condition) => Some(condition),
                 None => return Ok(None),
             },
@@ -132,16 +153,8 @@ impl IndexDefinition {
     }
 
     /// The ids of the columns that it depends on. `Corrupt` if it is damaged.
-    pub(in crate::table) fn columns(&self) -> Result<BTreeSet<String>> {
-        let damaged = |e: Error| Error::corrupt(format!("index '{}': {}", self.name, e.message()));
-        let mut columns = BTreeSet::new();
-        for value in &self.values {
-            columns.extend(Expression::parse(value).map_err(damaged)?.columns());
-        }
-        if let Some(condition) = &self.condition {
-            columns.extend(Filter::parse(condition).map_err(damaged)?.columns());
-        }
-        Ok(columns)
+    pub(in crate::table) fn columns(&self) -> Result<&BTreeSet<String>> {
+        Ok(&self.parsed()?.columns)
     }
 
     /// Whether it has values of its own: texts or numbers that are compared or computed with. Names of columns with digits count, too.

@@ -102,7 +102,7 @@ impl TableState {
         let partial = index.definition.condition.is_some();
         let columns = index.definition.columns()?;
         let of_layer =
-            |group: &Arc<RowGroup>| Some((*group.decided_by(&self.schemas, &columns)?, u64::from(group.rows)));
+            |group: &Arc<RowGroup>| Some((*group.decided_by(&self.schemas, columns)?, u64::from(group.rows)));
         let rows: BTreeMap<Address, u64> = self.groups.iter().filter_map(of_layer).collect();
         for gone in index.runs_mut().extract_if(.., |run| drop.contains(&run.id)) {
             parts.released.extend(parts_of(&gone));
@@ -143,7 +143,7 @@ impl TableState {
         for at in 0..self.indexes.list.len() {
             let Ok(columns) = self.indexes.list[at].definition.columns() else { continue };
             let there: BTreeSet<Address> =
-                self.groups.iter().filter_map(|group| group.decided_by(&self.schemas, &columns)).copied().collect();
+                self.groups.iter().filter_map(|group| group.decided_by(&self.schemas, columns)).copied().collect();
             let is_gone = |cover: &Address| !there.contains(cover);
             if !self.indexes.list[at].runs().iter().any(|run| run.covered().any(is_gone)) {
                 continue;

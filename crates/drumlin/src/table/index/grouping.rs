@@ -85,7 +85,7 @@ fn plan_of(
     let mut uncovered: BTreeMap<Address, Arc<RowGroup>> = BTreeMap::new();
     let mut covered: HashMap<Address, Arc<RowGroup>> = HashMap::new();
     for group in &table.groups {
-        let Some(address) = group.decided_by(&table.schemas, &columns) else { continue };
+        let Some(address) = group.decided_by(&table.schemas, columns) else { continue };
         match covers.contains_key(address) {
             true => drop(covered.insert(*address, group.clone())),
             false if left_out.contains(&(index.id, group.id)) => {}

@@ -168,9 +168,9 @@ impl<'a> Judge<'a> {
         for group in table.groups.iter().skip(same) {
             let rows = table.visible(group, version);
             let before = known.get(&group.id).filter(|before| {
-                let decided = group.decided_by(&table.schemas, &columns);
+                let decided = group.decided_by(&table.schemas, columns);
                 let all = || group.addresses().eq(before.addresses());
-                decided.is_some() && decided == before.decided_by(&then.schemas, &columns) || all()
+                decided.is_some() && decided == before.decided_by(&then.schemas, columns) || all()
             });
             let rows = match before {
                 Some(before) => rows.without(&then.visible(before, old), group.rows),

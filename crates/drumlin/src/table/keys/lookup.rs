@@ -90,11 +90,11 @@ impl Searcher<'_> {
 
     /// Where the rows of `keys` are. Those in memory are copied to `rows`.
     pub fn locate(&self, keys: &Keys, rows: &mut RowBytes) -> Result<Vec<RowPlace>> {
-        self.locate_alive(keys, rows).map(|(places, _)| places)
+        self.locate_until(keys, rows).map(|(places, _)| places)
     }
 
-    /// The same, and when the first of them expires.
-    fn locate_alive(&self, keys: &Keys, rows: &mut RowBytes) -> Result<(Vec<RowPlace>, Option<Timestamp>)> {
+    /// The same, and when the first of them expires, or some time before that.
+    pub fn locate_until(&self, keys: &Keys, rows: &mut RowBytes) -> Result<(Vec<RowPlace>, Option<Timestamp>)> {
         let mut places = self.locate_stored(keys, rows)?;
         let next = match Expiry::at(self.table, self.read_point)? {
             Some(expiry) => self.leave_out_expired(&expiry, keys, rows, &mut places)?,
@@ -135,9 +135,15 @@ impl Searcher<'_> {
         if open.iter().all(|place| *place == RowPlace::Nowhere) {
             return Ok(next);
         }
-        let column = |column: &usize| match self.codec.is_key(*column) {
-            true => Ok(self.codec.decode(keys, &RowBytes::default(), &[*column])?.remove(0)),
-            false => Ok(self.values(self.codec.schema(), &[*column], &open, rows)?.remove(0)),
+        // A frame may bring other columns: rows in memory have those of the version.
+        let seen = expiry.schema();
+        let own = (self.codec.schema() != seen).then(|| self.table.codec()).transpose()?;
+        let codec = own.as_deref().unwrap_or(self.codec);
+        let Self { reader, pool, table, read_point, cancel, .. } = *self;
+        let searcher = Searcher { reader, pool, table, read_point, codec, cancel };
+        let column = |column: &usize| match codec.is_key(*column) {
+            true => Ok(codec.decode(keys, &RowBytes::default(), &[*column])?.remove(0)),
+            false => Ok(searcher.values(seen, &[*column], &open, rows)?.remove(0)),
         };
         let columns = expiry.columns().iter().map(column).collect::<Result<Vec<_>>>()?;
         let asked = BooleanBuffer::collect_bool(open.len(), |at| open[at] != RowPlace::Nowhere);
@@ -314,7 +320,7 @@ impl Searcher<'_> {
         span!("get_many", keys = keys.len());
         self.reader.metrics().keys.add(keys.len() as u64);
         let mut rows = RowBytes::default();
-        let (places, until) = self.locate_alive(keys, &mut rows)?;
+        let (places, until) = self.locate_until(keys, &mut rows)?;
         let found = found_at(&places);
         let others: Vec<usize> = columns.iter().copied().filter(|column| !self.codec.is_key(*column)).collect();
         let mut values = self.values(schema, &others, &places, &rows)?.into_iter();

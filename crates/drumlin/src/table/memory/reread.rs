@@ -3,11 +3,14 @@
 use arrow::array::{ArrayRef, RecordBatch};
 
 use super::overlay::{MemtableHit, Overlay, ReadPoint};
-use crate::base::{Error, Result, Seq};
+use crate::base::{Error, Result, Seq, Timestamp};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::interleave;
 use crate::table::TableState;
 use crate::table::read::select::expiry::Expiry;
+
+/// Within this many microseconds a change of few rows is committed.
+const SOON: i64 = 60_000_000;
 
 /// `rows`, whole rows with the keys `keys` that were read of `then` at the commit `since`, as they are in `now`, which has the same schema, at
 /// `read_point`. Reads no storage.
@@ -59,7 +62,9 @@ pub fn reread(
     at_memory.sort_unstable();
     at_memory.iter().for_each(|(_, at)| memory.push_key(keys.get(*at)));
     let columns: Vec<usize> = (0..rows.num_columns()).collect();
-    if let Some(expiry) = Expiry::at(now, read_point)?
+    // A row that expires soon may have by the commit.
+    let instant = read_point.instant.map(|instant| Timestamp(instant.0.saturating_add(SOON)));
+    if let Some(expiry) = Expiry::at(now, ReadPoint { instant, ..read_point })?
         && expiry.alive_in_memory(overlay.codec(), &memory, &found)?.count_set_bits() < memory.len()
     {
         return unknown();

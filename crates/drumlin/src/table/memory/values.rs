@@ -69,7 +69,7 @@ impl PartValues {
 
     /// Whether it is of this index: the number alone may have been given to one that was never committed.
     pub fn is_of(&self, index: &TableIndex) -> bool {
-        let IndexDefinition { name: _, values, condition, unique: _ } = &index.definition;
+        let IndexDefinition { values, condition, .. } = &index.definition;
         self.index == index.id && (&self.definition.values, &self.definition.condition) == (values, condition)
     }
 

@@ -13,7 +13,7 @@ use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, Seq, Timestamp, Version};
-use crate::table::{History, MemRows, ReadPoint, Since, TableState, VersionKind};
+use crate::table::{History, MemRows, ReadPoint, Since, StoredSchema, TableState, VersionKind};
 
 /// What is visible of a table as it was at some commit.
 #[derive(Clone)]
@@ -46,8 +46,9 @@ pub struct ViewPoint {
     next_version: Version,
     /// The last commit that changed which rows there are.
     rows_seq: Seq,
-    /// Rows that have expired then are not visible.
-    instant: Option<Timestamp>,
+    /// Rows that have expired then are not visible, if rows expire. It is encoded beside it.
+    #[serde(skip)]
+    pub instant: Option<Timestamp>,
 }
 
 impl ViewPoint {
@@ -86,7 +87,7 @@ impl View {
             time: self.time,
             next_version: self.table.next_version(),
             rows_seq: self.table.rows_seq,
-            instant,
+            instant: instant.filter(|_| self.table.schema_of(version).is_ok_and(StoredSchema::expires)),
         }
     }
 

@@ -80,7 +80,7 @@ impl Column {
 
     /// The same with the constraints of another too, whose default is `default` in its own type.
     pub fn constrained_as(self, other: &Self, default: Option<&ArrayRef>) -> Result<Self> {
-        let own = Self { not_null: self.not_null || other.not_null, ttl: other.ttl.or(self.ttl), ..self };
+        let own = Self { not_null: self.not_null || other.not_null, ..self };
         match (&other.generator, default) {
             (Some(generator), _) => Ok(own.with_generator(generator.clone())),
             (None, Some(_)) => own.with_default(default),

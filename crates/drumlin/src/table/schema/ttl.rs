@@ -19,7 +19,7 @@ pub struct TimeToLive {
 
 impl StoredSchema {
     /// The place of the column whose times say when rows expire, and after how many microseconds.
-    pub(in crate::table) fn ttl_place(&self) -> Option<(usize, i64)> {
+    pub fn ttl_place(&self) -> Option<(usize, i64)> {
         self.known_columns()?.iter().enumerate().find_map(|(at, column)| Some((at, column.ttl?)))
     }
 

@@ -3,5 +3,6 @@
 pub mod basics;
 pub mod index_model;
 pub mod kept;
+pub mod looked_up;
 pub mod unique;
 pub mod unique_model;

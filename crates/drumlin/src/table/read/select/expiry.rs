@@ -3,21 +3,24 @@
 //! Whether a row has expired is no part of which rows a version has: positions, ranks and counts of versions are of all. It
 //! is asked wherever rows are found, as a filter is, of row groups whose statistics do not decide it.
 
+use std::collections::HashMap;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
+use roaring::RoaringBitmap;
 
 use super::truth::{matching, truth};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Timestamp, Version, caught};
+use crate::base::{Error, Pool, Result, Timestamp, Version, caught};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::Stat;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::read_as::{Constants, ReadAs};
-use crate::table::{ReadPoint, RowGroup, Rows, TableCodec, TableState};
+use crate::table::{GroupId, Matches, ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// Finds rows that have expired.
 pub(in crate::table) struct Expiry {
@@ -125,4 +128,37 @@ impl Expiry {
     pub fn schema(&self) -> &SchemaRef {
         self.read_as.schema()
     }
+}
+
+/// When the first of the rows expires that are seen at `read_point`, of row groups alone, or of the rows `among`; `None` if none does. Where
+/// statistics do not tell that all are there, a column is read.
+///
+/// # Errors
+/// As reads.
+pub fn next_expiry(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &TableState,
+    read_point: ReadPoint,
+    among: Option<&[Matches]>,
+) -> Result<Option<Timestamp>> {
+    let Some(expiry) = Expiry::at(table, read_point)? else { return Ok(None) };
+    let version = read_point.version;
+    let chosen: Option<HashMap<GroupId, &RoaringBitmap>> =
+        among.map(|among| among.iter().map(|matches| (matches.group, &matches.rows)).collect());
+    let next = pool.map(table.groups.iter().collect(), |group| {
+        let rows = match &chosen {
+            Some(chosen) => chosen.get(&group.id).map_or(Rows::None, |rows| Rows::of((*rows).clone(), group.rows)),
+            None => table.visible(group, version),
+        };
+        if rows == Rows::None {
+            return Ok(None);
+        }
+        let opened = GroupReader::open(reader, table, version, group)?;
+        let alive = expiry.alive(&opened, rows)?.positions(group.rows);
+        let picked: Vec<u32> = alive.iter().collect();
+        let columns = opened.pick(expiry.schema(), expiry.columns(), &picked)?;
+        expiry.next(&columns, &BooleanBuffer::new_set(picked.len()))
+    })?;
+    Ok(next.into_iter().flatten().min())
 }

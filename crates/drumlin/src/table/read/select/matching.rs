@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use arrow::buffer::BooleanBuffer;
-use roaring::RoaringBitmap;
 
 use super::expiry::Expiry;
+use super::matches::Matches;
 use super::truth::{matching, truth};
 use crate::base::{Cancel, Pool, Result};
 use crate::block::BlockReader;
@@ -15,15 +15,7 @@ use crate::table::index::mask::{Asked, Mask};
 use crate::table::memory::overlay::Overlay;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::read_as::{Constants, ReadAs};
-use crate::table::{GroupId, ReadPoint, RowGroup, Rows, TableCodec, TableState};
-
-/// Rows of one row group.
-pub struct Matches {
-    /// The row group.
-    pub group: GroupId,
-    /// The positions of the rows; not empty.
-    pub rows: RoaringBitmap,
-}
+use crate::table::{ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
 /// Rows of a table, wherever they are stored.
 pub struct FoundRows {

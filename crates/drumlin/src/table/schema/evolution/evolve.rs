@@ -104,17 +104,15 @@ impl TableState {
                 field.name()
             )));
         }
-        if let Some(ttl) = own.ttl().filter(|ttl| came.0.index_of(&ttl.column).is_err()) {
+        // Rows that have expired by a rule of their own must not be seen by another.
+        let expires = came.expires();
+        if let Some(ttl) = own.ttl().filter(|ttl| !expires && came.0.index_of(&ttl.column).is_err()) {
             return Err(Error::schema_mismatch(format!(
                 "the data lacks column '{}', which says when rows expire; drop the time to live first",
                 ttl.column
             )));
         }
         let (mut fields, mut columns) = (came.0.fields().to_vec(), came.columns());
-        if own.expires() {
-            // Two columns cannot say it.
-            columns.iter_mut().for_each(|column| column.ttl = None);
-        }
         for (field, column) in fields.iter_mut().zip(&mut columns) {
             let Ok(at) = own.0.index_of(field.name()) else { continue };
             if before[at].not_null {
@@ -124,11 +122,13 @@ impl TableState {
             let default = default.map(|value| {
                 conform_value(&value, field).map_err(|e| e.context("its default does not fit the data; drop it first"))
             });
-            *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
-            if let Some(after) = before[at].ttl {
+            let ttl = if expires { column.ttl } else { before[at].ttl };
+            if let Some(after) = ttl {
                 check_ttl(field, after)
                     .map_err(|e| e.context("the data does not fit the time to live; drop it first"))?;
             }
+            *column = column.clone().constrained_as(&before[at], default.transpose()?.as_ref())?;
+            column.ttl = ttl;
             if let Some(generator) = &before[at].generator {
                 generator.check(field).map_err(|e| e.context("its default does not fit the data; drop it first"))?;
             }
