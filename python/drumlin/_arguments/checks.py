@@ -307,6 +307,11 @@ def _column_name(label: Any) -> str:
     return field_name(label)
 
 
+def optional_names(given: Iterable[str] | str | None, name: str) -> list[str] | None:
+    """Names of columns, or None."""
+    return None if given is None else names(given, name)
+
+
 def micros(span: dt.timedelta, name: str) -> int:
     """A timedelta in whole microseconds."""
     if not isinstance(span, dt.timedelta):

@@ -425,18 +425,10 @@ class Table:
         returning: _List[str] | None = None,
     ) -> RowsReport: ...
     def get(
-        self,
-        key: Any,
-        as_of: _When | None = None,
-        columns: _List[str] | None = None,
-        on: _List[str] | None = None,
+        self, key: Any, as_of: _When | None = None, columns: _List[str] | None = None, on: _List[str] | None = None
     ) -> dict[str, Any] | None: ...
     def get_many(
-        self,
-        keys: Any,
-        as_of: _When | None = None,
-        columns: _List[str] | None = None,
-        on: _List[str] | None = None,
+        self, keys: Any, as_of: _When | None = None, columns: _List[str] | None = None, on: _List[str] | None = None
     ) -> Lookup: ...
     def read(
         self,

@@ -18,6 +18,7 @@ from drumlin._arguments.checks import (
     evolves,
     names,
     note,
+    optional_names,
     optional_text,
     returned_columns,
     selection,
@@ -48,11 +49,6 @@ __all__ = ["Table"]
 
 #: The version that a call made: a Version in a store, None in a transaction.
 _V = TypeVar("_V")
-
-
-def _by(on: Iterable[str] | str | None) -> list[str] | None:
-    """The columns by which rows are looked up, if not by the key."""
-    return None if on is None else names(on, "on")
 
 
 @final
@@ -453,9 +449,8 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         """The row with the key ``key``, or None. The key is a value if the table's key is one column, otherwise a tuple
         of values or a dict by column name. For ``columns`` and ``as_of``, see :meth:`read`.
 
-        With ``on``, ``key`` is the value of that column, or a tuple of the values of these columns, of any table. That
-        is a read with a filter, which an index (:meth:`create_index`) answers if there is one. Raises
-        ``InvalidArgument`` if two rows have it; a unique index makes sure that none do.
+        With ``on``, ``key`` is the value of that column, or a tuple of values of columns, of any table: a read with a
+        filter, which an index (:meth:`create_index`) answers. ``InvalidArgument`` if more than one row has it.
 
         >>> import datetime, drumlin, pyarrow
         >>> store = drumlin.open("memory://")
@@ -471,7 +466,7 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         {'close': 187.5}
         """
         try:
-            return self._core.get(key, as_of_argument(as_of), some_columns(columns), _by(on))
+            return self._core.get(key, as_of_argument(as_of), some_columns(columns), optional_names(on, "on"))
         except TypeError as error:
             raise told(error) or error from None
 
@@ -498,7 +493,7 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         >>> answer.rows.to_arrow()["name"].to_pylist(), answer.found.to_pylist()
         (['Grace', None], [True, False])
         """
-        asked = as_of_argument(as_of), some_columns(columns), _by(on)
+        asked = as_of_argument(as_of), some_columns(columns), optional_names(on, "on")
         return Lookup(self._core.get_many(to_keys(keys), *asked), self.path)
 
     def read(

@@ -199,7 +199,7 @@ impl TableState {
     pub fn covered_by(&self, index: &TableIndex, version: Version) -> Result<u64> {
         let (columns, covers) = (index.definition.columns()?, index.covers()?);
         let groups = self.groups.iter().filter(|group| self.serves(group, version));
-        Ok(groups.filter(|group| place(self, group, &columns, covers).is_some()).count() as u64)
+        Ok(groups.filter(|group| place(self, group, columns, covers).is_some()).count() as u64)
     }
 
     /// Whether an ordinary checkpoint would make runs of its indexes.

@@ -244,7 +244,7 @@ impl<'a> Asked<'a> {
                 let columns = index.definition.columns()?;
                 let covers = index.covers()?;
                 let is_covered = |group: &&Arc<RowGroup>| {
-                    place(self.table, group, &columns, covers).is_some_and(|place| runs.contains_key(&place.run))
+                    place(self.table, group, columns, covers).is_some_and(|place| runs.contains_key(&place.run))
                 };
                 Ok(groups.filter(is_covered).collect())
             }
@@ -314,7 +314,7 @@ impl<'a> Asked<'a> {
                 let covers = index.covers()?;
                 let mut rows = HashMap::default();
                 for group in self.table.groups.iter().filter(|group| self.table.serves(group, self.version)) {
-                    let found = place(self.table, group, &columns, covers);
+                    let found = place(self.table, group, columns, covers);
                     if let Some(CoverPlace { run, ordinal }) = found.filter(|place| runs.contains_key(&place.run)) {
                         let own = hits.get(&(run, ordinal)).cloned().unwrap_or_default();
                         if own.max().is_some_and(|last| last >= group.rows) {
