@@ -40,9 +40,13 @@ impl Store {
         let table = &table_at(state, path)?;
         let mut footprint = Footprint::default().with(Read::Binding(path.clone())).with(Read::Schema(table.id));
         let named = |e: Error| e.context(format!("'{path}'"));
-        let Some(Altered { schema, doubtful, forbidden, expires }) = table.altered(alter).map_err(named)? else {
+        let Some(Altered { schema, doubtful, forbidden, expires, changes_ttl }) =
+            table.altered(alter).map_err(named)?
+        else {
             return Ok(FullChange { footprint, effects: Vec::new() });
         };
+        // One instant, for all that is asked.
+        let seen = newest(self, state, table);
         for (name, data_type) in &doubtful {
             footprint = footprint.with(Read::Rows(table.id));
             check_widening(self.reader(), &self.env().pool, table, name, data_type, &options.task.cancel)
@@ -50,25 +54,21 @@ impl Store {
         }
         for (what, filter) in forbidden.iter().filter(|_| !planted(Bug::TrustRows)) {
             footprint = footprint.with(Read::Rows(table.id));
-            refuse_matching(
-                self.reader(),
-                &self.env().pool,
-                table,
-                newest(self, state, table),
-                (what, filter),
-                &options.task,
-            )
-            .map_err(|e| of_table(path, e))?;
+            refuse_matching(self.reader(), &self.env().pool, table, seen, (what, filter), &options.task)
+                .map_err(|e| of_table(path, e))?;
         }
         let (mut effects, mut deletions) = (Vec::new(), Vec::new());
-        if expires && let Some(instant) = newest(self, state, table).instant {
+        if expires && let Some(instant) = seen.instant {
             let FoundRows { groups, keys } = self
                 .find_expired(state, table, path, instant, &options.task.cancel)?
                 .ok_or_else(|| Error::internal("rows expire, and do not"))?;
-            // Nor do those come back that expire before the commit.
-            let next = next_expiry(self.reader(), &self.env().pool, table, newest(self, state, table), None);
             footprint = footprint.with(Read::Rows(table.id)).with(Read::Keys(table.id, Arc::new(keys.clone())));
-            footprint.reads.extend(next.map_err(|e| of_table(path, e))?.map(|until| Read::Until(table.id, until)));
+            if changes_ttl {
+                // Nor do those come back that expire before the commit.
+                let next = next_expiry(self.reader(), &self.env().pool, table, seen, None);
+                let next = next.map_err(|e| of_table(path, e))?;
+                footprint.reads.extend(next.map(|until| Read::Until(table.id, until)));
+            }
             effects = delete_in_memory(table, &keys)?;
             deletions = positions(groups);
         }

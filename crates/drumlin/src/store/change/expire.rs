@@ -4,7 +4,7 @@
 //! A clock that is ahead hides rows for its own process alone, as long as that commits nothing. What is deleted is gone, so
 //! checkpoints count ages as retention does, and wait for some time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::delete::{FullChange, delete_in_memory, positions};
@@ -16,7 +16,7 @@ use crate::store::nouns::transaction::OpenTransaction;
 use crate::store::parts::{Maintenance, Proposal, Work};
 use crate::store::read::resolve::{newest, of_table, table_at};
 use crate::store::{CheckpointReport, Store};
-use crate::table::{FoundRows, TableChange, TableState, VersionKind, matching_rows};
+use crate::table::{FoundRows, GroupId, RowGroup, TableChange, TableState, VersionKind, matching_rows};
 
 /// How long rows stay after they have expired, in microseconds, before a checkpoint deletes them.
 const GRACE: i64 = 3_600_000_000;
@@ -87,8 +87,11 @@ impl Store {
             _ => {
                 let mut found = BTreeMap::new();
                 for table in state.tables() {
-                    let table = table?;
-                    found.extend(table.expires().then_some((table.id, Timestamp(i64::MIN))));
+                    match table {
+                        Ok(table) => found.extend(table.expires().then_some((table.id, Timestamp(i64::MIN)))),
+                        Err(e) if e.kind().leaves_others() => report.failures.push(e.to_string()),
+                        Err(e) => return Err(e),
+                    }
                 }
                 found
             }
@@ -143,7 +146,9 @@ impl Store {
                     let mut effects = effects.clone();
                     carry_over(&mut effects, &base, now)?;
                     strike_gone(&mut effects, now)?;
-                    Ok(effects)
+                    // If nothing is left, no version is made.
+                    let is_empty = |effect: &Effect| matches!(effect, Effect::ChangeTable { change, .. } if change.deletions.is_empty());
+                    Ok(if effects.iter().all(is_empty) { Vec::new() } else { effects })
                 };
                 self.commit(Proposal::new(state, footprint, Work::Build(Box::new(build)))).map(|_| rows)
             }
@@ -179,8 +184,9 @@ fn strike_gone(effects: &mut [Effect], now: &State) -> Result<()> {
         let Effect::ChangeTable { table, change } = effect else { continue };
         let Some(table) = now.table(*table)? else { continue };
         let Some(newest) = table.newest().map(|newest| newest.version) else { continue };
+        let groups: HashMap<GroupId, &Arc<RowGroup>> = table.groups.iter().map(|group| (group.id, group)).collect();
         for (group, positions) in &mut change.deletions {
-            let Some(group) = table.groups.iter().find(|own| own.id == *group) else { continue };
+            let Some(group) = groups.get(group) else { continue };
             let shown = table.visible(group, newest).positions(group.rows);
             *positions = (&*positions.0 & shown).into();
         }

@@ -119,7 +119,7 @@ impl Store {
             deleted,
             inserted,
             in_place,
-            revives: Some(read_point),
+            revives: bound.sets_expiry().then_some(read_point),
             serial: false,
         };
         changes.prepare(self, path, options, report)

@@ -33,7 +33,7 @@ pub(in crate::store) struct CommitClock {
     opened: (Timestamp, Timestamp),
     known: Mutex<Known>,
     /// The latest instant at which rows that expire were seen: no commit of this process is before it, so that what has expired for one
-    /// reader has for all that come after; unless the clock is set back by more than a step.
+    /// reader has for all that come after; unless the clock is set back.
     seen: AtomicI64,
 }
 
@@ -54,9 +54,14 @@ impl CommitClock {
 
     /// The time now, if it can be known; else at most a step after `last`, the time of the last commit.
     pub fn now(&self, last: Timestamp) -> Timestamp {
-        let (told, seen) = (self.told(last).0, self.seen.load(Ordering::SeqCst));
-        // A clock that was set back by more was wrong when it was read: nothing is to be as late as it said.
-        Timestamp(if seen.saturating_sub(told) <= STEP { told.max(seen) } else { told })
+        let (told, clock) = (self.told(last).0, self.setting.env().clock.now().0);
+        let seen = self.seen.load(Ordering::SeqCst);
+        if seen.saturating_sub(clock) <= TOLERANCE {
+            return Timestamp(told.max(seen));
+        }
+        // The clock was set back: what it showed is not believed any more. Another thread may have seen more since.
+        let _ = self.seen.compare_exchange(seen, clock, Ordering::SeqCst, Ordering::SeqCst);
+        Timestamp(told)
     }
 
     /// The instant at which a reader sees rows that expire: now, and not before `last`, the time of the last commit.

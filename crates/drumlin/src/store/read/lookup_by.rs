@@ -11,7 +11,7 @@ use arrow::row::{RowConverter, SortField};
 use super::views::ATTEMPTS;
 use crate::base::{Error, ErrorKind, Result, TypeName};
 use crate::filter::Filter;
-use crate::segment::interleave;
+use crate::segment::{interleave, take_batch};
 use crate::store::{LookupOptions, ReadOptions, Table};
 use crate::table::{Lookup, ScanOptions, conform, find_requested};
 
@@ -105,18 +105,17 @@ impl Table {
         if !read.iter().zip(scan.schema().fields()).all(same) {
             return Ok(None);
         }
-        let rows = scan.collect()?;
-        in_order(schema, (&places, &wanted, &read), &asked, &rows, on).map(Some)
+        in_order(schema, (&places, &wanted, &read), &asked, scan, on).map(Some)
     }
 }
 
-/// The rows of batches that have the values of `asked`, in that order. `read` are the columns of the batches, by their places in `schema`: first
+/// The rows of a scan that have the values of `asked`, in that order. `read` are the columns of its batches, by their places in `schema`: first
 /// those at `places`, by which they are found; `wanted` are those of the answer.
 fn in_order(
     schema: &SchemaRef,
     (places, wanted, read): (&[usize], &[usize], &[usize]),
     asked: &RecordBatch,
-    rows: &[RecordBatch],
+    scan: impl Iterator<Item = Result<RecordBatch>>,
     on: &[String],
 ) -> Result<Lookup> {
     let sorted = asked.columns().iter().map(|column| SortField::new(column.data_type().clone()));
@@ -127,16 +126,23 @@ fn in_order(
     for at in (0..asked.num_rows()).filter(|at| !has_null(*at)) {
         found.insert(keys.row(at).as_ref().to_vec(), None);
     }
-    for (batch, rows) in rows.iter().enumerate() {
-        let own = converter.convert_columns(&rows.columns()[..places.len()])?;
-        for at in 0..rows.num_rows() {
+    // Those that are asked for, batch by batch: usually few of them.
+    let mut rows: Vec<RecordBatch> = Vec::new();
+    for batch in scan {
+        let batch = batch?;
+        let own = converter.convert_columns(&batch.columns()[..places.len()])?;
+        let mut picked: Vec<u32> = Vec::new();
+        for at in 0..batch.num_rows() {
             match found.get_mut(own.row(at).as_ref()) {
                 // More is found of several columns than has the values of one key.
                 None => {}
-                Some(place @ None) => *place = Some((batch + 1, at)),
+                Some(place @ None) => {
+                    *place = Some((rows.len() + 1, picked.len()));
+                    picked.push(at as u32);
+                }
                 Some(Some(_)) => {
                     let value = |column: &ArrayRef| crate::table::shown(column, at);
-                    let values = rows.columns()[..places.len()].iter().map(value).collect::<Result<Vec<_>>>()?;
+                    let values = batch.columns()[..places.len()].iter().map(value).collect::<Result<Vec<_>>>()?;
                     return Err(Error::invalid(format!(
                         "more than one row has {} = {}; a look-up finds one, so read with a filter, or make a unique index",
                         on.join(", "),
@@ -144,6 +150,9 @@ fn in_order(
                     )));
                 }
             }
+        }
+        if !picked.is_empty() {
+            rows.push(take_batch(&batch, picked)?);
         }
     }
     // The first source is a null.

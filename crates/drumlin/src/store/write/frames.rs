@@ -211,11 +211,14 @@ impl Store {
         blocks: &[WrittenBlock],
         on_error: &mut OnItemError,
     ) -> Result<()> {
-        let mut fit = Vec::with_capacity(write.tables.len());
-        for table in std::mem::take(&mut write.tables) {
+        let all = std::mem::take(&mut write.tables);
+        let mut fit = Vec::with_capacity(all.len());
+        for table in &all {
             write.tables = vec![table.clone()];
-            match self.proven(write.proposal(blocks)) {
-                Ok(_) => fit.push(table),
+            let proven = self.proven(write.proposal(blocks));
+            write.tables.clone_from(&all);
+            match proven {
+                Ok(_) => fit.push(table.clone()),
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => on_error.note(table.at, e)?,
                 Err(e) => return Err(e),
             }

@@ -10,7 +10,7 @@ use crate::table::TableState;
 use crate::table::read::select::expiry::Expiry;
 
 /// Within this many microseconds a change of few rows is committed.
-const SOON: i64 = 60_000_000;
+const SOON: i64 = 5_000_000;
 
 /// `rows`, whole rows with the keys `keys` that were read of `then` at the commit `since`, as they are in `now`, which has the same schema, at
 /// `read_point`. Reads no storage.
@@ -65,6 +65,7 @@ pub fn reread(
     // A row that expires soon may have by the commit.
     let instant = read_point.instant.map(|instant| Timestamp(instant.0.saturating_add(SOON)));
     if let Some(expiry) = Expiry::at(now, ReadPoint { instant, ..read_point })?
+        && now.wrote_any(&memory, then, since)
         && expiry.alive_in_memory(overlay.codec(), &memory, &found)?.count_set_bits() < memory.len()
     {
         return unknown();

@@ -217,6 +217,12 @@ impl<'a> BoundMerge<'a> {
         }
     }
 
+    /// Whether rows that match may get other times to expire at.
+    pub fn sets_expiry(&self) -> bool {
+        let ttl = self.schema.ttl_place().map(|(at, _)| at);
+        self.clauses.iter().flat_map(|clause| clause.set.iter().flatten()).any(|(at, _)| Some(*at) == ttl)
+    }
+
     /// Leaves out rows that have expired at the instant of `read_point`.
     ///
     /// # Errors

@@ -84,4 +84,6 @@ pub struct Altered {
     pub forbidden: Vec<(String, Filter)>,
     /// Whether rows that have expired must be deleted first.
     pub expires: bool,
+    /// Whether rows expire in another way afterwards.
+    pub changes_ttl: bool,
 }

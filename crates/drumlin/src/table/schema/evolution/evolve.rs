@@ -48,8 +48,9 @@ impl TableState {
         }
         let (doubtful, forbidden) = (std::mem::take(&mut columns.doubtful), std::mem::take(&mut columns.forbidden));
         // What is checked of all rows is not checked of those that nobody sees.
-        let expires = self.expires() && (!doubtful.is_empty() || !forbidden.is_empty() || columns.changes_ttl());
-        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden, expires }))
+        let changes_ttl = columns.changes_ttl();
+        let expires = self.expires() && (!doubtful.is_empty() || !forbidden.is_empty() || changes_ttl);
+        Ok(columns.schema()?.map(|schema| Altered { schema, doubtful, forbidden, expires, changes_ttl }))
     }
 
     /// The schema of a frame that replaces all rows, with the constraints and the compression of this table, in its order, and the values with which
