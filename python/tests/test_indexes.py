@@ -273,7 +273,7 @@ def test_a_look_up_by_columns_says_what_is_wrong(tmp_path: Path) -> None:
         table.write({"u": [1, 1], "f": [1.5, 2.5]})
         with pytest.raises(drumlin.InvalidArgument, match=r"'t': more than one row has u = 1"):
             table.get(1, on="u")
-        with pytest.raises(drumlin.InvalidArgument, match="did you mean 'u'"):
+        with pytest.raises(drumlin.InvalidArgument, match="column 'uu' does not exist"):
             table.get(1, on="uu")
         with pytest.raises(drumlin.InvalidArgument, match="'f' of type double cannot be looked up"):
             table.get(1.5, on="f")
