@@ -395,7 +395,10 @@ def test_parameters_are_values(store: drumlin.Store) -> None:
         (lambda s: s.read("users", colums=["id"]), "did you mean 'columns'"),
         (lambda s: s.table("users").optimize(), "here: store.checkpoint()"),
         (lambda s: s.table("users").get(id=2), "here: table.get(2)"),
-        (lambda s: s.table("users").get(1, "x"), "get(key, columns=..., as_of=...) takes 2 positional arguments"),
+        (
+            lambda s: s.table("users").get(1, "x"),
+            "get(key, on=..., columns=..., as_of=...) takes 2 positional arguments",
+        ),
         (lambda s: s.table("users").update(1, email="q"), "here: table.update({"),
         (lambda s: s.table("users").upsert(id=1), "here: table.upsert({"),
         (lambda s: s.table("users").delete(2), "table.delete_keys([...])"),
