@@ -142,8 +142,10 @@ impl RowChanges<'_> {
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
         let rows: u64 = updated.iter().map(|matches| matches.rows.len()).sum();
         let around: u64 = updated.iter().map(|matches| u64::from(groups[&matches.group].rows)).sum();
-        let mut gone: BTreeMap<GroupId, RoaringBitmap> =
-            deleted.into_iter().map(|matches| (matches.group, matches.rows)).collect();
+        let mut gone: BTreeMap<GroupId, RoaringBitmap> = BTreeMap::new();
+        for Matches { group, rows } in deleted {
+            *gone.entry(group).or_default() |= rows;
+        }
         let checks = table.schema_of(version)?.bound_checks()?;
         inserted.iter().try_for_each(|rows| checks.test(rows, |_| "a row that is inserted".to_owned()))?;
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };

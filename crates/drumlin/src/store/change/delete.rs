@@ -62,7 +62,7 @@ impl Store {
         let read_point = newest(self, state, table);
         let found = matching_rows(self.reader(), &self.env().pool, table, read_point, filter, &options.task.cancel);
         let found = found.map_err(|e| of_table(path, e))?;
-        let rows = found.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + found.keys.len() as u64;
+        let rows = found.count();
         let mut change = TableChange::new(VersionKind::Delete);
         change.metadata = options.metadata.clone();
         change.deletions = positions(found.groups);

@@ -49,13 +49,12 @@ impl Store {
         instant: Timestamp,
         cancel: &Cancel,
     ) -> Result<Option<(FullChange, u64)>> {
-        let Some(FoundRows { groups, keys }) = self.find_expired(state, table, path, instant, cancel)? else {
-            return Ok(None);
-        };
-        let rows = groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + keys.len() as u64;
+        let Some(found) = self.find_expired(state, table, path, instant, cancel)? else { return Ok(None) };
+        let rows = found.count();
         if rows == 0 {
             return Ok(None);
         }
+        let FoundRows { groups, keys } = found;
         let mut effects = delete_in_memory(table, &keys)?;
         let change = TableChange { deletions: positions(groups), ..TableChange::new(VersionKind::Expire) };
         effects.push(Effect::ChangeTable { table: table.id, change });

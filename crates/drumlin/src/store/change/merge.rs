@@ -101,7 +101,7 @@ impl Store {
         };
         if let Some(rows) = &inserted {
             let expired = self.refuse_present_rows(state, table, path, rows, &deleted, options)?;
-            deleted = together(deleted, expired);
+            deleted.extend(expired);
         }
         let inserted = inserted.into_iter().collect();
         let new_values = |group: &RowGroup, _: &RoaringBitmap| bound.new_values(reader, group, &outcomes[&group.id]);
@@ -159,13 +159,4 @@ impl Store {
         let searcher = searcher.with_expired();
         Ok(searcher.matches(&searcher.locate(&keys, &mut RowBytes::default())?))
     }
-}
-
-/// All of these rows, each row group once.
-fn together(rows: Vec<Matches>, others: Vec<Matches>) -> Vec<Matches> {
-    let mut all: std::collections::BTreeMap<GroupId, RoaringBitmap> = std::collections::BTreeMap::new();
-    for Matches { group, rows } in rows.into_iter().chain(others) {
-        *all.entry(group).or_default() |= rows;
-    }
-    all.into_iter().map(|(group, rows)| Matches { group, rows }).collect()
 }

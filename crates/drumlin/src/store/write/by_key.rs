@@ -69,15 +69,21 @@ impl Store {
         path: &Path,
         cancel: &Cancel,
     ) -> Result<Keys> {
-        let searcher = self.searcher(state, table, codec, cancel);
-        let places = searcher.locate(keys, &mut RowBytes::default()).map_err(|e| of_table(path, e))?;
-        let present: Vec<usize> = (0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect();
-        refuse(codec, keys, &present, &format!("'{path}' already has rows with"))?;
-        if !table.expires() {
+        let found = |searcher: &Searcher<'_>| -> Result<Vec<usize>> {
+            let places = searcher.locate(keys, &mut RowBytes::default()).map_err(|e| of_table(path, e))?;
+            Ok((0..keys.len()).filter(|at| places[*at] != RowPlace::Nowhere).collect())
+        };
+        let stored = found(&self.searcher(state, table, codec, cancel).with_expired())?;
+        // Most keys are new: then there is nothing of which the times must be read.
+        if stored.is_empty() {
             return Ok(Keys::default());
         }
-        let stored = searcher.with_expired().locate(keys, &mut RowBytes::default()).map_err(|e| of_table(path, e))?;
-        Ok(keys.take((0..keys.len()).filter(|at| stored[*at] != RowPlace::Nowhere)))
+        let present = match table.expires() {
+            true => found(&self.searcher(state, table, codec, cancel))?,
+            false => stored.clone(),
+        };
+        refuse(codec, keys, &present, &format!("'{path}' already has rows with"))?;
+        Ok(keys.take(stored.into_iter()))
     }
 
     /// Searches the newest rows of `table`, a table of `state`.

@@ -116,12 +116,15 @@ impl Searcher<'_> {
         let mut decided: BTreeMap<u32, bool> = BTreeMap::new();
         for (index, _) in rows_by_group(places) {
             let reader = self.reader_of(index)?;
-            match expiry.verdict(&reader) {
+            let alive = match expiry.verdict(&reader) {
                 Verdict::Some => continue,
-                Verdict::None => next = earlier(next, expiry.next_of(&reader)),
-                Verdict::All => {}
+                Verdict::None => true,
+                Verdict::All => false,
+            };
+            if alive {
+                next = earlier(next, expiry.next_of(&reader));
             }
-            decided.insert(index, expiry.verdict(&reader) == Verdict::None);
+            decided.insert(index, alive);
         }
         let mut open = places.to_vec();
         for (open, place) in open.iter_mut().zip(places.iter_mut()) {

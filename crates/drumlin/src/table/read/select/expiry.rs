@@ -130,8 +130,8 @@ impl Expiry {
     }
 }
 
-/// When the first of the rows expires that are seen at `read_point`, of row groups alone, or of the rows `among`; `None` if none does. Where
-/// statistics do not tell that all are there, a column is read.
+/// When the first of the rows expires that are seen at `read_point`, of row groups alone, or of the rows `among`; `None` if none does. Reads
+/// the column that tells for each row group.
 ///
 /// # Errors
 /// As reads.

@@ -25,6 +25,13 @@ pub struct FoundRows {
     pub keys: Keys,
 }
 
+impl FoundRows {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.groups.iter().map(|matches| matches.rows.len()).sum::<u64>() + self.keys.len() as u64
+    }
+}
+
 /// The visible rows for which `filter` is true, found in parallel.
 pub fn matching_rows(
     reader: &BlockReader,
