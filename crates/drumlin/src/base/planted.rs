@@ -292,6 +292,12 @@ pub enum Bug {
     LeaveExpired = 237,
     /// Rows that have expired between two versions are not part of their difference.
     DiffWithoutExpiry = 238,
+    /// What a version changed of rows that were in memory is told as if they had not been there.
+    FeedForgetsMemory = 239,
+    /// What takes the place of a row that had expired is told as an update of it.
+    FeedUpdatesExpired = 27,
+    /// A feed's filter asks what rows became, and not what they were.
+    FeedFiltersAfter = 28,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -2,5 +2,7 @@
 
 pub(super) mod changes;
 pub(super) mod cursor;
+pub(super) mod place;
 pub(super) mod projection;
+pub(super) mod rows;
 pub(super) mod trigger;

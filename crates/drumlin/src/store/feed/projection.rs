@@ -167,12 +167,7 @@ impl Tree {
 
     /// The store, for what cannot be done in a transaction.
     pub(in crate::store) fn in_store(&self, what: &str) -> Result<&Store> {
-        match &self.place {
-            Place::Store(store) => Ok(store),
-            Place::Transaction(_) => {
-                Err(Error::invalid(format!("{what} is not possible in a transaction; use the store instead")))
-            }
-        }
+        self.place.in_store(what)
     }
 }
 

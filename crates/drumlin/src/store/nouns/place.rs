@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::catalog::{Draft, Read, State};
 use crate::store::parts::Pin;
 use crate::store::{Store, Transaction};
@@ -25,6 +25,16 @@ impl Place {
         match self {
             Place::Store(store) => store,
             Place::Transaction(transaction) => transaction.store(),
+        }
+    }
+
+    /// The store, for what cannot be done in a transaction.
+    pub(in crate::store) fn in_store(&self, what: &str) -> Result<&Store> {
+        match self {
+            Place::Store(store) => Ok(store),
+            Place::Transaction(_) => {
+                Err(Error::invalid(format!("{what} is not possible in a transaction; use the store instead")))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The time of commits, and ages. A clock that is ahead is noticed if there is another clock to compare it with, and does as
 //! little harm as possible if there is none.
 //!
-//! Invariants. The times of commits never go back. In a store that others write too, a process trusts its clock while it
+//! Invariants. Each commit is later than the one before, by a microsecond at least. In a store that others write too, a process trusts its clock while it
 //! shows at most [`STEP`] more than the last commit's time, or than the time at which it was last checked. Beyond that, as
 //! after an idle night, the process asks the storage, which records when objects are written: a clock that is ahead of that
 //! is set back. If the storage does not report it, one commit advances the time by at most a step.

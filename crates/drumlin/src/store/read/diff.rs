@@ -55,7 +55,12 @@ pub struct DiffOptions {
 pub struct Diff {
     store: Store,
     view: View,
-    read_as: ReadAs,
+    /// What both versions are read in; each in its own columns if no columns hold those of both.
+    read_as: Option<ReadAs>,
+    /// Whether there is no version before.
+    first: bool,
+    /// Rows that are alike in these are not read.
+    compared: Vec<String>,
     /// The columns that are read: those asked for, then the rest of the key.
     read: Vec<String>,
     /// The first of these are handed out.
@@ -203,7 +208,9 @@ impl Diff {
         Ok(Self {
             pairs: seen.windows(2).map(|pair| (pair[0], pair[1])).collect(),
             store,
-            read_as: ReadAs::new(Arc::new(whole.clone()), Constants::new()),
+            read_as: Some(ReadAs::new(Arc::new(whole.clone()), Constants::new())),
+            compared: read.clone(),
+            first: false,
             read,
             width,
             schema: Arc::new(Schema::new(fields)),
@@ -215,12 +222,52 @@ impl Diff {
         })
     }
 
+    /// What a commit changed that made the version of `view` out of the rows at `from`: all of them, whether they have expired or
+    /// not. A column that only one of both has makes no row differ by itself.
+    pub(in crate::store) fn of_commit(store: &Store, view: View, from: ReadPoint, cancel: &Cancel) -> Result<Self> {
+        let (table, last) = (&view.table, view.read_point);
+        let schemas = [table.schema_of(from.version)?.0.clone(), table.schema_of(last.version)?.0.clone()];
+        let (union, [before, after]) = (union(&schemas), &schemas);
+        let names = |schema: &Schema| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        let compared = names(before).into_iter().filter(|name| after.index_of(name).is_ok()).collect();
+        let orders = [table.order_of(from.version)?, table.order_of(last.version)?];
+        let (shown, apart) = (Arc::new(union.schema), !union.apart.is_empty());
+        let keyed = table.spec.keyed && orders[0] == orders[1] && !apart;
+        Ok(Self {
+            pairs: [(from, last)].into(),
+            store: store.clone(),
+            first: false,
+            compared,
+            read: names(&shown),
+            width: shown.fields().len(),
+            codec: keyed.then(|| TableCodec::new(&shown, orders[0])).transpose()?,
+            read_as: (!apart).then(|| ReadAs::new(shown.clone(), Constants::new())),
+            schema: shown,
+            cancel: cancel.clone(),
+            name: String::new(),
+            view,
+            open: None,
+        })
+    }
+
+    /// All rows of `view`, as inserted ones.
+    pub(in crate::store) fn of_first(store: &Store, view: View, cancel: &Cancel) -> Result<Self> {
+        let from = view.read_point;
+        Ok(Self { first: true, ..Self::of_commit(store, view, from, cancel)? })
+    }
+
     /// The schema of every batch.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>> {
+        let Some((batch, changes, version)) = self.next_changes()? else { return Ok(None) };
+        self.handed(&batch, changes, version).map(Some)
+    }
+
+    /// The next rows, in the columns that are read, what happened to each, and in which version.
+    pub(in crate::store) fn next_changes(&mut self) -> Result<Option<(RecordBatch, StringArray, Version)>> {
         loop {
             self.cancel.check()?;
             let Some(open) = &mut self.open else {
@@ -234,7 +281,7 @@ impl Diff {
                 None => open.next()?,
             };
             match made {
-                Some((batch, changes)) => return self.handed(&batch, changes, version).map(Some),
+                Some((batch, changes)) => return Ok(Some((batch, changes, version))),
                 None => self.open = None,
             }
         }
@@ -242,20 +289,24 @@ impl Diff {
 
     fn compare(&self, since: ReadPoint, until: ReadPoint) -> Result<PairDiff> {
         let (reader, pool) = (self.store.reader(), &self.store.env().pool);
-        let [gone, new] = difference(reader, pool, &self.view.table, [since, until], &self.read)?;
+        let table = &*self.view.table;
+        let [gone, new] = match self.first {
+            true => [table.without_groups(), table.clone()],
+            false => difference(reader, pool, table, [since, until], &self.compared)?,
+        };
         let side = |table: crate::table::TableState, seen: ReadPoint| {
             let read_point = ReadPoint { since: false, seq: self.view.read_point.seq, ..seen };
             let view = View { table: Arc::new(table), read_point, time: None, pin: self.view.pin.clone() };
             let options = ScanOptions {
-                columns: Some(self.read.clone()),
+                columns: self.read_as.as_ref().map(|_| self.read.clone()),
                 cancel: self.cancel.clone(),
                 name: Some(self.name.clone()),
                 ..ScanOptions::default()
             };
-            let scan = self.store.scan_view(view, Some(&self.read_as), &options, None)?;
+            let scan = self.store.scan_view(view, self.read_as.as_ref(), &options, None)?;
             Ok::<_, Error>(Side { scan, batch: None, at: 0, source: 0 })
         };
-        let both = self.codec.is_none() && !gone.groups.is_empty() && !new.groups.is_empty();
+        let both = self.codec.is_none() && self.read_as.is_some() && !gone.groups.is_empty() && !new.groups.is_empty();
         let alike = match both {
             true => {
                 let scan = side(new.clone(), until)?.scan;

@@ -9,3 +9,4 @@ pub(super) mod reread;
 pub(super) mod row_bytes;
 pub(super) mod row_writes;
 pub(super) mod values;
+pub(super) mod written;

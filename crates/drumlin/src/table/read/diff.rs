@@ -87,6 +87,13 @@ pub fn difference(
     Ok([only(since, 0)?, only(until, 1)?])
 }
 
+impl TableState {
+    /// The same without rows.
+    pub fn without_groups(&self) -> Self {
+        Self { groups: Vector::new(), ..self.clone() }
+    }
+}
+
 /// Whether rows of a row group have the same in these columns, whichever of two schemas of the table they are read in.
 fn shows_alike(table: &TableState, group: &RowGroup, seen: [&StoredSchema; 2], columns: &[String]) -> bool {
     let own = &table.schemas[group.schema as usize];

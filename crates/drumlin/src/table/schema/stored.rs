@@ -30,6 +30,7 @@ use super::column::Column;
 use super::compression::compression_of;
 use super::constraints::{Check, Checks, ConstraintsInfo};
 use crate::base::{Error, Result, TypeName};
+use crate::filter::Filter;
 use crate::segment::{children, holds};
 use crate::table::order::sort_columns::TableSpec;
 use crate::table::write::generator::Generator;
@@ -189,6 +190,20 @@ impl StoredSchema {
             return Some(at);
         }
         self.place_of_id(seen.id(at))
+    }
+
+    /// A filter on its columns, in their ids: it means the same after columns were renamed. `InvalidArgument` if it means nothing here.
+    pub fn filter_by_ids(&self, filter: &Filter) -> Result<Filter> {
+        let meant = filter.as_meant(&self.0);
+        meant.bind(&self.0)?;
+        meant
+            .renamed(&|name| self.id_of(name).map(str::to_owned))
+            .ok_or_else(|| Error::invalid("it refers to no column"))
+    }
+
+    /// A filter by ids in the names that its columns have here; `None` if there is one that is not here.
+    pub fn filter_by_names(&self, filter: &Filter) -> Option<Filter> {
+        filter.renamed(&|id| self.place_of_id(id).map(|at| self.0.field(at).name().clone()))
     }
 
     /// The place of the column with this id.

@@ -89,7 +89,7 @@ impl TableState {
     }
 
     /// The table as it was while `part` accepted writes.
-    pub(in crate::table) fn up_to(&self, part: &MemtablePart) -> TableState {
+    pub fn up_to(&self, part: &MemtablePart) -> TableState {
         let mut then = self.clone();
         then.parts.retain(|other| other.version <= part.version);
         if let Some(last) = then.parts.last_mut() {
@@ -100,7 +100,7 @@ impl TableState {
     }
 
     /// The table as it was while the rows of a history were written, with those rows.
-    pub(in crate::table) fn with_history(&self, history: &History, rows: Arc<MemRows>) -> TableState {
+    pub fn with_history(&self, history: &History, rows: Arc<MemRows>) -> TableState {
         let mut then = self.clone();
         let (version, schema, from) = (history.version, history.schema, Seq(0));
         let rows = InMemory(Some(rows));

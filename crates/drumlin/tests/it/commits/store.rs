@@ -150,9 +150,9 @@ fn as_of_a_time_gives_the_version_of_that_time() {
         clock.set(Timestamp(time));
         store.write("t", batch(&numbered(0, n)), &Default::default()).unwrap();
     }
-    // The clock went back; time in the log did not.
+    // The clock went back; time in the log did not, and no two commits have the same.
     let times: Vec<i64> = store.table("t").versions().unwrap().iter().map(|version| version.time.0).collect();
-    assert_eq!(times, [100, 200, 200]);
+    assert!(times[0] < 150 && times[1] >= 200 && times[1] < times[2] && times[2] < 210, "{times:?}");
     let count = |time| read(&store, "t", AsOf::Time(Timestamp(time))).map(|rows| rows.len());
     assert_eq!(count(150).unwrap(), 1);
     assert_eq!(count(500).unwrap(), 3);

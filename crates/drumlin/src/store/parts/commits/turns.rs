@@ -26,7 +26,7 @@ use super::queue::{Answer, Committer, Waiting};
 use super::syncer::Syncer;
 use crate::base::planted::{Bug, planted};
 use crate::base::waiting::ExclusiveGuard;
-use crate::base::{EntryId, Error, ErrorKind, Result, WarningKind, span, waiting};
+use crate::base::{EntryId, Error, ErrorKind, Result, Timestamp, WarningKind, span, waiting};
 use crate::catalog::{State, TransactionRecord};
 use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
 use crate::storage::Storage;
@@ -252,7 +252,8 @@ impl Commits {
         let mut working = State::clone(&before);
         working.forget_moves(self.newest.pins().oldest());
         let seq = working.seq.next();
-        let time = working.time.max(self.times.now(working.time));
+        // No two commits have the same time: histories and feeds tell them apart by it.
+        let time = self.times.now(working.time).max(Timestamp(working.time.0.saturating_add(1)));
         let ages = self.times.age(working.time);
         let (mut bytes, limit) = (0, self.setting.options().log.entry_bytes_max.min(ENTRY_BYTES_MAX));
         let session = self.session.open_in(&working);

@@ -1,0 +1,664 @@
+//! The feed of the rows of a table: what each commit inserted, updated and deleted, in the order of the commits.
+//!
+//! It reads neither the log nor what commits kept in memory: the versions of a table, the rows that are in memory, and the histories of
+//! those that are no longer, tell all that its commits did as long as the versions are listed. So a feed goes on after checkpoints,
+//! however far behind it is, and costs nothing while nobody follows.
+//!
+//! What was written by key is told commit by commit, each found by its time: no two commits have the same. Then comes what the
+//! version changed that numbers these rows, if it did more than that. Changes of columns alone, of layout, and rows that were erased are
+//! not told; rows that expire are, when a checkpoint deletes them or others take their places.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::filter_record_batch;
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+
+use super::changes::SHARED_POLL;
+use super::place::FeedPlace;
+use crate::base::planted::{Bug, planted};
+use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version, waiting};
+use crate::catalog::{Path, State};
+use crate::filter::Filter;
+use crate::memtable::{Key, Keys};
+use crate::store::parts::Pin;
+use crate::store::read::diff::Diff;
+use crate::store::read::resolve::{of_table, resolve, table_at};
+use crate::store::{AsOf, Store, Table};
+use crate::table::{
+    History, KeyChanges, MemRows, MemtablePart, ReadPoint, Searcher, StoredSchema, TableCodec, TableState, VersionKind,
+    View, read_history, written_after, written_keys,
+};
+
+/// How long a feed waits at most before it looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// The rows of keys that are compared at a time after a version that changed rows which were in memory.
+const KEYS_MAX: usize = 8192;
+
+/// Where a feed of rows begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum FollowFrom {
+    /// After the newest commit.
+    #[default]
+    Now,
+    /// With all rows of the oldest version that is listed, as inserted ones.
+    Beginning,
+    /// After what this shows.
+    After(AsOf),
+    /// Where another feed of the same table was.
+    Place(FeedPlace),
+}
+
+impl FollowFrom {
+    /// What a text stands for: `beginning`, the text of a [`FeedPlace`], or what [`AsOf::parse`] says.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it begins like a place and is none.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(match text {
+            "beginning" => FollowFrom::Beginning,
+            place if FeedPlace::is_meant(place) => FollowFrom::Place(FeedPlace::parse(place)?),
+            other => FollowFrom::After(AsOf::parse(other)),
+        })
+    }
+}
+
+/// How a table is followed.
+#[derive(Clone, Debug, Default)]
+pub struct FollowOptions {
+    /// Only rows for which this is true, before or after they were changed. Columns are meant that have these names at first, whatever they
+    /// are called later. Default: all.
+    pub filter: Option<Filter>,
+    /// Stops it. Default: nothing does.
+    pub cancel: Cancel,
+}
+
+/// Rows that one commit changed in a table.
+#[derive(Clone, Debug)]
+pub struct RowChanges {
+    /// The version that they belong to; if rows were written by key, the one that will number them.
+    pub version: Version,
+    /// What made it.
+    pub kind: VersionKind,
+    /// The time of the commit.
+    pub time: Timestamp,
+    /// The rows, in the columns that the table had before or after.
+    pub rows: RecordBatch,
+    /// What happened to each: `delete`, `insert`, or `update_before` and `update_after`, one after the other.
+    pub changes: StringArray,
+    /// Where to go on after them.
+    pub place: FeedPlace,
+}
+
+impl RowChanges {
+    /// The rows with three more columns: `_change`, `_version` and `_time`, which take the place of columns of these names.
+    ///
+    /// # Errors
+    /// `Internal`, which does not happen.
+    pub fn to_batch(&self) -> Result<RecordBatch> {
+        let utc = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        let added = [("_change", DataType::Utf8), ("_version", DataType::UInt64), ("_time", utc)];
+        let schema = self.rows.schema();
+        let own: Vec<usize> = (0..schema.fields().len())
+            .filter(|at| added.iter().all(|(name, _)| name != schema.field(*at).name()))
+            .collect();
+        let rows = self.rows.project(&own)?;
+        let fields = rows.schema().fields().iter().cloned().collect::<Vec<_>>().into_iter();
+        let fields = fields.chain(added.map(|(name, data_type)| Arc::new(Field::new(name, data_type, false))));
+        let n = rows.num_rows();
+        let mut columns = rows.columns().to_vec();
+        columns.push(Arc::new(self.changes.clone()));
+        columns.push(Arc::new(UInt64Array::from_value(self.version.0, n)));
+        columns.push(Arc::new(TimestampMicrosecondArray::from_value(self.time.0, n).with_timezone("UTC")));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns)?)
+    }
+}
+
+/// The rows that commits change in a table, in their order, as they are made. See [`Table::follow`].
+pub struct RowFeed {
+    store: Store,
+    path: Path,
+    /// In the ids of columns.
+    filter: Option<Filter>,
+    cancel: Cancel,
+    place: FeedPlace,
+    /// Commits that wrote rows by key, still to be handed out.
+    written: VecDeque<RowChanges>,
+    open: Option<OpenVersion>,
+}
+
+/// A version of which not all was handed out yet.
+struct OpenVersion {
+    version: Version,
+    kind: VersionKind,
+    time: Timestamp,
+    /// The schema before, by which rows expire.
+    before: StoredSchema,
+    /// By which rows are chosen.
+    filter: Option<Filter>,
+    /// Keys that were written since the version before, which are compared one by one.
+    keys: Option<ByKey>,
+    /// How many rows were found.
+    done: usize,
+    diff: Diff,
+}
+
+/// Rows of a version that were in memory before.
+struct ByKey {
+    /// Ascending.
+    keys: Keys,
+    /// How many were compared.
+    done: usize,
+    codec: Arc<TableCodec>,
+    before: View,
+    after: View,
+}
+
+/// Where the rows are that were written by key between two versions.
+enum Source<'a> {
+    Memory(&'a MemtablePart),
+    History(&'a History),
+}
+
+impl Table {
+    /// The rows that commits change in this table from some point on: what each inserted, updated and deleted, in order. As long as the
+    /// versions since then are listed, a feed goes on where it was, also after checkpoints and in other processes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+    /// # use drumlin::{FollowFrom, Tables};
+    /// # let store = drumlin::Store::memory()?;
+    /// # let rows = |n: Vec<i64>| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
+    /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
+    /// let mut feed = store.table("t").follow(&FollowFrom::Now, &Default::default())?;
+    /// store.table("t").delete("n = 2", &Default::default())?;
+    /// let changes = feed.next(None)?.unwrap();
+    /// assert_eq!((changes.rows.num_rows(), changes.changes.value(0)), (1, "delete"));
+    /// # Ok::<(), drumlin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such table or version; `InvalidArgument` in a transaction, or if the filter means nothing.
+    pub fn follow(&self, since: &FollowFrom, options: &FollowOptions) -> Result<RowFeed> {
+        let store = self.place.in_store("following a table")?.clone();
+        let path = Path::new(self.path())?;
+        let state = store.state()?;
+        let table = table_at(&state, &path)?;
+        let schema = table.schema().ok_or_else(|| Error::not_found(format!("'{path}' has no version")))?;
+        let filter = options.filter.as_ref().map(|filter| schema.filter_by_ids(filter)).transpose();
+        let filter = filter.map_err(|e| e.context(format!("'{path}'")))?;
+        let place = FeedPlace { table: table.id, version: None, since: None, rows: 0 };
+        let newest = table.newest().map(|newest| newest.version);
+        let place = match since {
+            FollowFrom::Beginning => place,
+            FollowFrom::Now => FeedPlace { version: newest, since: Some(state.time), ..place },
+            FollowFrom::After(as_of) => match &*as_of.settled(&state) {
+                AsOf::Newest => FeedPlace { version: newest, since: Some(state.time), ..place },
+                AsOf::Time(time) => {
+                    let version = table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0;
+                    FeedPlace { version: Some(version), since: Some(*time), ..place }
+                }
+                as_of => {
+                    let (seen_table, seen) = resolve(&state, &path, as_of)?;
+                    if seen_table.id != table.id {
+                        return Err(Error::invalid(format!(
+                            "the table at '{path}' is not the one that the snapshot has"
+                        )));
+                    }
+                    FeedPlace { version: Some(seen.version), ..place }
+                }
+            },
+            FollowFrom::Place(asked) if asked.table != table.id => {
+                return Err(Error::snapshot_expired(format!(
+                    "'{asked}' is the place of a feed of another table than the one at '{path}' now; begin again"
+                )));
+            }
+            FollowFrom::Place(asked) => *asked,
+        };
+        let cancel = options.cancel.clone();
+        Ok(RowFeed { store, path, filter, cancel, place, written: VecDeque::new(), open: None })
+    }
+}
+
+impl RowFeed {
+    /// Where it is: a feed that begins there goes on with what this one would hand out next.
+    pub fn place(&self) -> FeedPlace {
+        self.place
+    }
+
+    /// The next rows: of one commit, some thousands at most at a time unless they were written by key in one call. `None` if there are none
+    /// within `wait`; with `wait` `None` it waits until there are some or the store is closed. After an error, the next call goes on where
+    /// this one was.
+    ///
+    /// # Errors
+    /// `SnapshotExpired` if a version that it needs is no longer listed; `NotFound` if the table was dropped; `InvalidArgument` if a column
+    /// of the filter was dropped, or, in a store that is only read, if rows in memory must become row groups first; `Closed`.
+    pub fn next(&mut self, wait: Option<Duration>) -> Result<Option<RowChanges>> {
+        let feeds = self.store.commits().feeds().clone();
+        let follows = self.store.setting().is_read_only() || self.store.setting().is_shared();
+        let poll = if self.store.setting().is_shared() { SHARED_POLL } else { LOOK };
+        let mut waited = Duration::ZERO;
+        let mut joined = None;
+        let found = loop {
+            let step = || {
+                self.store.setting().check()?;
+                self.cancel.check()?;
+                waiting::check()
+            };
+            if let Err(e) = step() {
+                break Err(e);
+            }
+            let wakes = feeds.wakes();
+            if follows && self.is_idle() {
+                self.store.refresh()?;
+            }
+            let (seq, found) = match self.look() {
+                Ok(found) => found,
+                Err(e) => break Err(e),
+            };
+            if found.is_some() || wait.is_some_and(|wait| waited >= wait) {
+                break Ok(found);
+            }
+            // From here on commits wake it; the one that came in between is looked at first.
+            let Some(number) = joined else {
+                joined = Some(feeds.join());
+                continue;
+            };
+            feeds.passed(number, seq);
+            let step = wait.map_or(poll, |wait| (wait - waited).min(poll));
+            feeds.wait(seq, wakes, Some(step));
+            waited += step;
+        };
+        joined.into_iter().for_each(|number| feeds.leave(number));
+        found
+    }
+
+    fn is_idle(&self) -> bool {
+        self.written.is_empty() && self.open.is_none()
+    }
+
+    /// The next rows that there are now, and up to which commit it has looked.
+    fn look(&mut self) -> Result<(Seq, Option<RowChanges>)> {
+        let begun = self.place;
+        let found = self.search();
+        if found.is_err() {
+            // What was under way is begun again, where it was.
+            (self.open, self.written) = (None, VecDeque::new());
+            self.place = begun;
+        }
+        found.map_err(|e| of_table(&self.path, e))
+    }
+
+    fn search(&mut self) -> Result<(Seq, Option<RowChanges>)> {
+        loop {
+            self.cancel.check()?;
+            if let Some(next) = self.written.pop_front() {
+                self.place = next.place;
+                if next.rows.num_rows() > 0 {
+                    return Ok((Seq(0), Some(next)));
+                }
+                continue;
+            }
+            if let Some(open) = &mut self.open {
+                match open.next(&self.store, &self.cancel)? {
+                    Some((rows, changes)) => {
+                        let (version, kind, time) = (open.version, open.kind, open.time);
+                        if let Some((rows, changes)) = self.left(rows, changes)? {
+                            return Ok((
+                                Seq(0),
+                                Some(RowChanges { version, kind, time, rows, changes, place: self.place }),
+                            ));
+                        }
+                    }
+                    None => {
+                        self.place = FeedPlace { version: Some(open.version), since: None, rows: 0, ..self.place };
+                        self.open = None;
+                    }
+                }
+                continue;
+            }
+            let (state, pin) = self.store.pinned_state()?;
+            if !self.advance(&state, &pin)? {
+                return Ok((state.seq, None));
+            }
+        }
+    }
+
+    /// Those rows of the next commit that were not handed out before; the place moves on.
+    fn left(&mut self, rows: RecordBatch, changes: StringArray) -> Result<Option<(RecordBatch, StringArray)>> {
+        let open = self.open.as_mut().expect("rows come of it");
+        let n = rows.num_rows() as u64;
+        let first = open.done as u64;
+        open.done += n as usize;
+        let skipped = self.place.rows.saturating_sub(first).min(n);
+        self.place.rows = self.place.rows.max(first + n);
+        let left = (n - skipped) as usize;
+        Ok((left > 0).then(|| (rows.slice(skipped as usize, left), changes.slice(skipped as usize, left))))
+    }
+
+    /// Finds the next commit that changed rows. `false` if there is none yet.
+    fn advance(&mut self, state: &State, pin: &Arc<Pin>) -> Result<bool> {
+        let path = self.path.clone();
+        let gone = || Error::not_found(format!("the table that was followed at '{path}' was dropped"));
+        let table = state.table(self.place.table)?.ok_or_else(gone)?;
+        if state.path_of(table.id).is_none() {
+            return Err(gone());
+        }
+        let Some(base) = self.place.version else {
+            let oldest = table.versions.front().ok_or_else(gone)?;
+            return self.open_first(&table, oldest.version, state, pin);
+        };
+        let listed = |version: Version| table.versions.binary_search_by_key(&version, |record| record.version);
+        let lost = |what: String| {
+            Error::snapshot_expired(format!(
+                "'{path}': {what} was deleted, so what commits did since is not known any more; begin again, or set a \
+                 retention that keeps versions for as long as a feed may be behind"
+            ))
+        };
+        let at = listed(base).map_err(|_| lost(format!("version {base}")))?;
+        let next = table.versions.get(at + 1).cloned();
+        let number = next.as_ref().map_or(table.next_version(), |next| next.version);
+        if number.0 != base.0 + 1 {
+            return Err(lost(format!("version {}", base.0 + 1)));
+        }
+        let source = self.source(&table, base, number);
+        let kind = next.as_ref().map_or(VersionKind::Rows, |next| next.kind);
+        let rows = match &source {
+            None => None,
+            Some(Source::Memory(part)) => Some(part.rows().clone()),
+            Some(Source::History(history)) => {
+                Some(read_history(self.store.reader(), &self.store.env().pool, &table, history)?)
+            }
+        };
+        if let (Some(source), Some(rows)) = (&source, &rows) {
+            let seq = last_seq(source, state);
+            if self.write_commits(&table, rows, source, seq, base, number)? {
+                return Ok(true);
+            }
+            let Some(next) = &next else { return Ok(false) };
+            if kind == VersionKind::Rows {
+                self.place = FeedPlace { version: Some(next.version), since: None, rows: 0, ..self.place };
+                return Ok(true);
+            }
+        }
+        let Some(next) = next else { return Ok(false) };
+        let all_told = kind == VersionKind::Rows && self.place.since.is_some_and(|since| since >= next.time);
+        if matches!(kind, VersionKind::Alter | VersionKind::Create) || all_told {
+            self.place = FeedPlace { version: Some(next.version), since: None, rows: 0, ..self.place };
+            return Ok(true);
+        }
+        if table.instants.gaps.contains_key(&base) && self.place.since.is_some() {
+            return Err(lost(format!("what was written by key after version {base}")));
+        }
+        if table.depends_on_parts(base) || table.depends_on_parts(next.version) {
+            self.store.settle_rows(&BTreeSet::from([table.id]), false)?;
+            return Ok(true);
+        }
+        let view = |table: &Arc<TableState>, read_point| View {
+            table: table.clone(),
+            read_point,
+            time: None,
+            pin: Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>),
+        };
+        let plain = |version| ReadPoint { version, since: false, seq: state.seq, instant: None };
+        let by_key = match (&source, rows) {
+            (Some(source), Some(rows)) if !planted(Bug::FeedForgetsMemory) => {
+                let seq = last_seq(source, state);
+                let (keys, codec) = (written_keys(&rows, seq), rows.codec.clone());
+                let seen = ReadPoint { version: base, since: true, seq, instant: None };
+                let then = Arc::new(while_written(&table, source, rows));
+                let after = view(&table, plain(next.version));
+                Some(ByKey { keys, done: 0, codec, before: view(&then, seen), after })
+            }
+            _ => None,
+        };
+        let diff = Diff::of_commit(&self.store, view(&table, plain(next.version)), plain(base), &self.cancel)?;
+        self.open = Some(OpenVersion {
+            version: next.version,
+            kind,
+            time: next.time,
+            before: table.schema_of(base)?.clone(),
+            filter: self.chosen(table.schema_of(next.version)?)?,
+            keys: by_key,
+            done: 0,
+            diff,
+        });
+        Ok(true)
+    }
+
+    /// Begins with all rows of a version.
+    fn open_first(&mut self, table: &Arc<TableState>, version: Version, state: &State, pin: &Arc<Pin>) -> Result<bool> {
+        if table.depends_on_parts(version) {
+            self.store.settle_rows(&BTreeSet::from([table.id]), false)?;
+            return Ok(true);
+        }
+        let record = table.record(version)?.clone();
+        let read_point = ReadPoint { version, since: false, seq: state.seq, instant: None };
+        let pin = Some(pin.clone() as Arc<dyn std::any::Any + Send + Sync>);
+        let view = View { table: table.clone(), read_point, time: None, pin };
+        self.open = Some(OpenVersion {
+            version,
+            kind: record.kind,
+            time: record.time,
+            before: table.schema_of(version)?.clone(),
+            filter: self.chosen(table.schema_of(version)?)?,
+            keys: None,
+            done: 0,
+            diff: Diff::of_first(&self.store, view, &self.cancel)?,
+        });
+        Ok(true)
+    }
+
+    /// The filter in the names of a schema.
+    fn chosen(&self, schema: &StoredSchema) -> Result<Option<Filter>> {
+        let lost = || {
+            Error::invalid(format!(
+                "'{}': a column that the feed's filter refers to was dropped; follow the table with another filter from \
+                 `{}` on",
+                self.path, self.place
+            ))
+        };
+        self.filter.as_ref().map(|filter| schema.filter_by_names(filter).ok_or_else(lost)).transpose()
+    }
+
+    /// Where the rows are that were written between a version and the next.
+    fn source<'t>(&self, table: &'t TableState, base: Version, number: Version) -> Option<Source<'t>> {
+        let began = |part: &&MemtablePart| {
+            part.version == number && table.instants.parts.get(&number).is_some_and(|written| written.base == base)
+        };
+        if let Some(part) = table.parts.iter().find(began) {
+            return Some(Source::Memory(part));
+        }
+        let mut histories = table.instants.histories.iter();
+        histories.find(|history| history.version == number && history.base == base).map(Source::History)
+    }
+
+    /// Has commits that wrote rows by key handed out next. `false` if there are none after the place.
+    fn write_commits(
+        &mut self,
+        table: &Arc<TableState>,
+        rows: &Arc<MemRows>,
+        source: &Source<'_>,
+        seq: Seq,
+        base: Version,
+        number: Version,
+    ) -> Result<bool> {
+        let since = self.place.since;
+        let codec = rows.codec.clone();
+        let before = |keys: &Keys| -> Result<Vec<Option<Vec<u8>>>> {
+            // As it was after the last commit that was handed out.
+            let last = since.map_or(Seq(0), |since| rows.last_at(since, seq));
+            let then = while_written(table, source, rows.clone());
+            let since = last > Seq(0);
+            let read_point = ReadPoint { version: base, since, seq: if since { last } else { seq }, instant: None };
+            rows_of(&self.store, &then, read_point, &codec, keys, &self.cancel)
+        };
+        let commits = written_after(rows, since, seq, before)?;
+        let schema = table.schema_of(base)?;
+        let filter = self.chosen(schema)?;
+        let found = !commits.is_empty();
+        for (time, changes) in commits {
+            let (batch, changes) = decoded(&codec, changes)?;
+            let (rows, changes) = selected(schema, filter.as_ref(), time, batch, changes)?;
+            let place = FeedPlace { since: Some(time), rows: 0, ..self.place };
+            self.written.push_back(RowChanges { version: number, kind: VersionKind::Rows, time, rows, changes, place });
+        }
+        Ok(found)
+    }
+}
+
+/// The last commit of which a source may have rows.
+fn last_seq(source: &Source<'_>, state: &State) -> Seq {
+    match source {
+        Source::Memory(_) => state.seq,
+        Source::History(_) => Seq(u64::MAX >> 1),
+    }
+}
+
+/// The table as it was while the rows of a source were written.
+fn while_written(table: &TableState, source: &Source<'_>, rows: Arc<MemRows>) -> TableState {
+    match source {
+        Source::Memory(part) => table.up_to(part),
+        Source::History(history) => table.with_history(history, rows),
+    }
+}
+
+impl OpenVersion {
+    fn next(&mut self, store: &Store, cancel: &Cancel) -> Result<Option<(RecordBatch, StringArray)>> {
+        loop {
+            let (rows, changes) = match self.next_by_key(store, cancel)? {
+                Some(found) => found,
+                None => match self.diff.next_changes()? {
+                    None => return Ok(None),
+                    Some((rows, changes, _)) => self.not_by_key(rows, changes)?,
+                },
+            };
+            let (rows, changes) = selected(&self.before, self.filter.as_ref(), self.time, rows, changes)?;
+            if rows.num_rows() > 0 {
+                return Ok(Some((rows, changes)));
+            }
+        }
+    }
+
+    /// What became of the next keys that had been written since the version before.
+    fn next_by_key(&mut self, store: &Store, cancel: &Cancel) -> Result<Option<(RecordBatch, StringArray)>> {
+        let Some(by_key) = &mut self.keys else { return Ok(None) };
+        let from = by_key.done;
+        if from >= by_key.keys.len() {
+            return Ok(None);
+        }
+        let until = (from + KEYS_MAX).min(by_key.keys.len());
+        by_key.done = until;
+        let keys = by_key.keys.take(from..until);
+        let ByKey { codec, before, after, .. } = &*by_key;
+        let of = |view: &View| rows_of(store, &view.table, view.read_point, codec, &keys, cancel);
+        let mut changes = KeyChanges::default();
+        for (at, (before, after)) in of(before)?.into_iter().zip(of(after)?).enumerate() {
+            changes.add(&keys.take(std::iter::once(at)), before.as_deref(), after.as_deref());
+        }
+        decoded(codec, changes).map(Some)
+    }
+
+    /// The rows of others.
+    fn not_by_key(&self, rows: RecordBatch, changes: StringArray) -> Result<(RecordBatch, StringArray)> {
+        let Some(by_key) = &self.keys else { return Ok((rows, changes)) };
+        let (keys, _) = by_key.codec.keys_of(&rows)?;
+        let own = |at: usize| !has(&by_key.keys, keys.get(at));
+        kept(&rows, &changes, BooleanBuffer::collect_bool(rows.num_rows(), own))
+    }
+}
+
+/// The rows of keys, as bytes, of what is seen of a table.
+fn rows_of(
+    store: &Store,
+    table: &TableState,
+    read_point: ReadPoint,
+    codec: &TableCodec,
+    keys: &Keys,
+    cancel: &Cancel,
+) -> Result<Vec<Option<Vec<u8>>>> {
+    let (reader, pool) = (store.reader(), &store.env().pool);
+    let searcher = Searcher { reader, pool, table, read_point, codec, cancel };
+    let key_columns = codec.key_codec().decode(keys.iter())?;
+    let found = searcher.get_many(keys, &key_columns, None)?;
+    let there = filter_record_batch(&found.rows, &found.found)?;
+    let exact = RecordBatch::try_new(codec.schema().clone(), there.columns().to_vec())?;
+    let (_, bytes) = codec.encode(&exact)?;
+    let mut next = 0..;
+    let row =
+        |found: Option<bool>| found.unwrap_or_default().then(|| bytes.get(next.next().unwrap_or_default()).to_vec());
+    Ok(found.found.iter().map(row).collect())
+}
+
+fn decoded(codec: &TableCodec, changes: KeyChanges) -> Result<(RecordBatch, StringArray)> {
+    let columns: Vec<usize> = (0..codec.schema().fields().len()).collect();
+    let columns = codec.decode(&changes.keys, &changes.rows, &columns)?;
+    let rows = RecordBatch::try_new(codec.schema().clone(), columns)?;
+    Ok((rows, StringArray::from_iter_values(changes.changes.iter().map(|change| change.name()))))
+}
+
+/// Those rows for which the filter is true, before or after they were changed. What takes the place of a row that had expired at `time` is
+/// new.
+fn selected(
+    schema: &StoredSchema,
+    filter: Option<&Filter>,
+    time: Timestamp,
+    rows: RecordBatch,
+    changes: StringArray,
+) -> Result<(RecordBatch, StringArray)> {
+    let changes = match schema.expired_at(time) {
+        Some(expired) if !planted(Bug::FeedUpdatesExpired) => {
+            let expired = truth_of(&expired, &rows)?;
+            let before = |at: usize| changes.value(at) == "update_before" && expired.value(at);
+            StringArray::from_iter_values((0..changes.len()).map(|at| match changes.value(at) {
+                "update_before" if before(at) => "delete",
+                "update_after" if at > 0 && before(at - 1) => "insert",
+                other => other,
+            }))
+        }
+        _ => changes,
+    };
+    let Some(filter) = filter else { return Ok((rows, changes)) };
+    let mut chosen: Vec<bool> = truth_of(filter, &rows)?.iter().collect();
+    for at in (1..chosen.len()).filter(|at| changes.value(*at) == "update_after") {
+        let either = match planted(Bug::FeedFiltersAfter) {
+            true => chosen[at],
+            false => chosen[at] || chosen[at - 1],
+        };
+        (chosen[at - 1], chosen[at]) = (either, either);
+    }
+    kept(&rows, &changes, BooleanBuffer::from(chosen))
+}
+
+/// The rows for which a filter is true.
+fn truth_of(filter: &Filter, rows: &RecordBatch) -> Result<BooleanBuffer> {
+    let bound = filter.bind(&rows.schema())?;
+    let columns = rows.project(bound.columns())?;
+    let truth = bound.evaluate(&columns)?;
+    Ok(truth.nulls().map_or_else(|| truth.values().clone(), |nulls| truth.values() & nulls.inner()))
+}
+
+/// Whether a key is among others, which are in order.
+fn has(keys: &Keys, key: Key<'_>) -> bool {
+    let (mut from, mut until) = (0, keys.len());
+    while from < until {
+        let at = from.midpoint(until);
+        match keys.get(at).cmp(&key) {
+            std::cmp::Ordering::Less => from = at + 1,
+            std::cmp::Ordering::Greater => until = at,
+            std::cmp::Ordering::Equal => return true,
+        }
+    }
+    false
+}
+
+fn kept(rows: &RecordBatch, changes: &StringArray, chosen: BooleanBuffer) -> Result<(RecordBatch, StringArray)> {
+    let chosen = BooleanArray::new(chosen, None);
+    let changes = arrow::compute::filter(changes, &chosen)?;
+    let changes = arrow::array::AsArray::as_string::<i32>(&changes).clone();
+    Ok((filter_record_batch(rows, &chosen)?, changes))
+}

@@ -1,0 +1,135 @@
+//! What commits changed by key, one after the other: the rows in memory, or in a history, of each key before and after each.
+
+use std::collections::BTreeMap;
+
+use super::part::MemRows;
+use crate::base::{Result, Seq, Timestamp};
+use crate::memtable::{Keys, RowBytes};
+
+/// The number of records that are taken at a time, unless one commit has more.
+const RECORDS_MAX: usize = 1 << 18;
+
+/// What happened to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowChange {
+    /// It is gone.
+    Delete,
+    /// It is new.
+    Insert,
+    /// It was changed: as it was. What it became follows.
+    UpdateBefore,
+    /// It was changed: what it became.
+    UpdateAfter,
+}
+
+impl RowChange {
+    /// The name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            RowChange::Delete => "delete",
+            RowChange::Insert => "insert",
+            RowChange::UpdateBefore => "update_before",
+            RowChange::UpdateAfter => "update_after",
+        }
+    }
+}
+
+/// What one commit changed, in the order of the key.
+#[derive(Debug, Default)]
+pub struct KeyChanges {
+    /// The keys of the rows.
+    pub keys: Keys,
+    /// The rows.
+    pub rows: RowBytes,
+    /// What happened to each.
+    pub changes: Vec<RowChange>,
+}
+
+impl KeyChanges {
+    fn push(&mut self, key: &Keys, row: &[u8], change: RowChange) {
+        self.keys.push_key(key.get(0));
+        self.rows.push_with(|out| out.extend_from_slice(row));
+        self.changes.push(change);
+    }
+
+    /// Adds what became of a row.
+    pub fn add(&mut self, key: &Keys, before: Option<&[u8]>, after: Option<&[u8]>) {
+        match (before, after) {
+            (None, None) => {}
+            (Some(before), None) => self.push(key, before, RowChange::Delete),
+            (None, Some(after)) => self.push(key, after, RowChange::Insert),
+            (Some(before), Some(after)) if before == after => {}
+            (Some(before), Some(after)) => {
+                self.push(key, before, RowChange::UpdateBefore);
+                self.push(key, after, RowChange::UpdateAfter);
+            }
+        }
+    }
+}
+
+/// All keys that have been written up to the commit `seq`, in order.
+pub fn written_keys(rows: &MemRows, seq: Seq) -> Keys {
+    let mut keys = Keys::default();
+    rows.memtable.range(None, None, seq).for_each(|record| record.copy_key(&mut keys));
+    keys
+}
+
+/// What each commit changed that wrote after the time `after`, up to the commit `seq`; of many, only the first. `before` returns the rows
+/// of keys as they were at that time. O(records).
+pub fn written_after(
+    rows: &MemRows,
+    after: Option<Timestamp>,
+    seq: Seq,
+    before: impl FnOnce(&Keys) -> Result<Vec<Option<Vec<u8>>>>,
+) -> Result<BTreeMap<Timestamp, KeyChanges>> {
+    let times = rows.times();
+    let is_new = |time: Timestamp| after.is_none_or(|after| time > after);
+    // The time of each record, and the record; of one commit only the newest of a key.
+    let chain = |newest| {
+        let mut last = None;
+        std::iter::successors(Some(newest), |record: &crate::memtable::Record<'_, _>| record.before())
+            .map(|record| (times.at(record.seq()), record))
+            .take_while(|(time, _)| is_new(*time))
+            .filter(move |(time, _)| last.replace(*time) != Some(*time))
+    };
+    let mut counts: BTreeMap<Timestamp, usize> = BTreeMap::new();
+    for newest in rows.memtable.range(None, None, seq) {
+        chain(newest).for_each(|(time, _)| *counts.entry(time).or_default() += 1);
+    }
+    let mut taken = 0;
+    let within = counts.iter().take_while(|(_, count)| {
+        let first = taken == 0;
+        taken += **count;
+        first || taken <= RECORDS_MAX
+    });
+    let Some(until) = within.map(|(time, _)| *time).last() else { return Ok(BTreeMap::new()) };
+    let mut keys = Keys::default();
+    let wanted = |newest| chain(newest).filter(|(time, _)| *time <= until);
+    for newest in rows.memtable.range(None, None, seq) {
+        if wanted(newest).next().is_some() {
+            newest.copy_key(&mut keys);
+        }
+    }
+    let mut earlier = before(&keys)?.into_iter();
+    let mut changes: BTreeMap<Timestamp, KeyChanges> = BTreeMap::new();
+    for newest in rows.memtable.range(None, None, seq) {
+        let mut records: Vec<_> = wanted(newest).collect();
+        if records.is_empty() {
+            continue;
+        }
+        let mut key = Keys::default();
+        newest.copy_key(&mut key);
+        let mut row = earlier.next().flatten();
+        records.reverse();
+        for (time, record) in records {
+            let now = (!record.is_delete()).then(|| {
+                let mut bytes = Vec::new();
+                record.copy_row(&mut bytes);
+                bytes
+            });
+            changes.entry(time).or_default().add(&key, row.as_deref(), now.as_deref());
+            row = now;
+        }
+    }
+    Ok(changes)
+}
