@@ -18,7 +18,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 #: Stubs by module, and the classes and functions in each.
 MODULES = {
-    "_rows": ["Result", "Groups", "Dataset", "Lookup", "Diff", "Results"],
+    "_rows": ["Result", "Groups", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
     "_table": ["Merge", "Table", "ProjectionView", "Tree"],
     "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
 }
@@ -34,6 +34,7 @@ BASES = {
     "Result": "Iterated[Any]",
     "Dataset": "Iterated[Any]",
     "Diff": "Iterated[Any]",
+    "RowFeed": "Handle, AsyncIterator[RowChanges]",
     "Lookup": "Iterated[dict[str, Any] | None]",
 }
 #: Methods with signatures of their own: the same, except for what is written here.
@@ -50,6 +51,7 @@ EXTRA = {
         "def __iter__(self) -> Iterator[str]: ...",
         "def __len__(self) -> int: ...",
     ],
+    "RowFeed": ["async def __anext__(self) -> RowChanges: ...", "def __aiter__(self) -> Self: ..."],
     "ChangeFeed": ["async def __anext__(self) -> Commit: ...", "def __aiter__(self) -> Self: ..."],
 }
 IMPORTS = """
@@ -67,7 +69,7 @@ import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
     DropReport, Event, Expr, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry,
-    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowsReport, SalvageReport, Schema, Snapshot, Splits,
+    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema, Snapshot, Splits,
     StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan,
     VerifyReport, Version, VersionsReport,
 )

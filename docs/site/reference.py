@@ -33,6 +33,7 @@ _NOUNS = """The package is organised by nouns: `drumlin.open` returns a store, w
 | [`Dataset`](dataset.md) | `store.scan(pattern)`: many tables as one, for engines and groups |
 | [`Result`](results.md) | `store.read(path)`: rows as Arrow, pandas, Polars or NumPy |
 """
+_FEEDS = ["ChangeFeed", "Commit", "Event", "RowFeed", "RowChanges"]
 _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
@@ -55,7 +56,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
     "history": (
         "Versions, changes and feeds",
         "Versions and snapshots, and the changes of a store as they are reported.",
-        ["Version", "Snapshot", "TrashItem", "ChangeFeed", "Commit", "Event", "TriggerFailure", *_PROJECTIONS],
+        ["Version", "Snapshot", "TrashItem", *_FEEDS, "TriggerFailure", *_PROJECTIONS],
     ),
     "errors": ("Exceptions", "What to do about each: [Errors](../errors.md).", []),
     "expressions": (

@@ -105,6 +105,7 @@ from drumlin._nouns.transaction import Transaction
 from drumlin._nouns.tree import Tree
 from drumlin._processes.splits import Split, Splits
 from drumlin._processes.staged import Ticket, Token
+from drumlin._results.changes import RowChanges, RowFeed
 from drumlin._results.diff import Diff
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
@@ -175,6 +176,8 @@ __all__ = [
     "Result",
     "Results",
     "Retention",
+    "RowChanges",
+    "RowFeed",
     "RowsLike",
     "RowsReport",
     "SalvageReport",

@@ -30,6 +30,7 @@ mod purge;
 mod python_value;
 mod reports;
 mod result;
+mod row_changes;
 mod row_reports;
 mod salvage;
 mod schema;
@@ -82,6 +83,8 @@ mod _drumlin {
     };
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
+    #[pymodule_export]
+    use super::row_changes::{RowChanges, RowFeed};
     #[pymodule_export]
     use super::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
     #[pymodule_export]

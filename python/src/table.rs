@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drumlin::{
-    Alter, AsOf, Cancel, ConstraintNames, DiffOptions, Error, Expression, Fill, Frame, IndexOptions, Merge, NewColumn,
-    ReadOptions, Result, SchemaMode, TableOptions, Task, TimeToLive, UpdateOptions, WriteOptions,
+    Alter, AsOf, Cancel, ConstraintNames, Error, Expression, Fill, Frame, IndexOptions, Merge, NewColumn, ReadOptions,
+    Result, SchemaMode, TableOptions, Task, TimeToLive, UpdateOptions, WriteOptions,
 };
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::call::{Detached, detached, long, on_caller, with_progress};
+use crate::call::{Detached, detached, on_caller, with_progress};
 use crate::clause::{Clause, assignments, when_matched, when_not_matched};
 use crate::constraints::{self, Known};
 use crate::figures::TableStat;
@@ -24,7 +24,8 @@ use crate::keyed::{self, Given, Keys, Lookup, Rows, defaults_of};
 use crate::open_store::Store;
 use crate::options::{When, compression_of, index_options, lookup_options, missing, schema_mode};
 use crate::reports::{DropReport, Index, Version};
-use crate::result::{Batches, Prepared, Reading, Stream};
+use crate::result::{Batches, Reading, Stream};
+use crate::row_changes::{self, RowFeed};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
 
@@ -571,11 +572,12 @@ impl Table {
         columns: Option<Vec<String>>,
         each_version: bool,
     ) -> PyResult<Stream> {
-        let cancel = Cancel::default();
-        let options = DiffOptions { columns, each_version, cancel: cancel.clone() };
-        let (since, until) = (crate::options::as_of(Some(since)), crate::options::as_of(until));
-        let diff = long(py, std::slice::from_ref(&cancel), || self.core.diff(&since, &until, &options))?;
-        Ok(Stream::new(diff.schema(), Prepared { scan: Box::new(diff), cancel }))
+        row_changes::diff(py, &self.core, since, until, columns, each_version)
+    }
+
+    /// The rows that commits change from `since` on.
+    fn follow(&self, py: Python<'_>, since: Option<When>, filter: Option<&str>) -> PyResult<RowFeed> {
+        row_changes::follow(py, &self.core, self.store.clone_ref(py), since, filter)
     }
 
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {

@@ -35,6 +35,7 @@ PAIRS = {
     drumlin.ProjectionView: aio.ProjectionView,
     drumlin.Result: aio.Result,
     drumlin.Results: aio.Results,
+    drumlin.RowFeed: aio.RowFeed,
     drumlin.Store: aio.Store,
     Tables: aio.Tables,
     drumlin.Table: aio.Table,
@@ -50,7 +51,7 @@ GIVING = {
     "Lookup": {"rows", "keys"},
     "Merge": {"when_matched", "when_not_matched", "when_not_matched_by_source"},
     "Diff": {"batches"},
-    "Table": {"read", "diff", "merge", "get_many", "group_by", "resample"},
+    "Table": {"read", "diff", "follow", "merge", "get_many", "group_by", "resample"},
     "Tables": {"table", "tree", "scan", "read", "read_many"},
     "Tree": {"projection"},
     "Store": {"changes", "sink", "ticket", "transaction", "with_message"},
@@ -158,7 +159,7 @@ def test_every_name_is_there_with_its_arguments() -> None:
             )
             assert inspect.iscoroutinefunction(other) == (name not in giving), (awaited, name)
     # What has no class of its own here is a value: it does no work.
-    values = {"Batch", "Changes", "Change", "Options", "Split", "Splits", "Token"}
+    values = {"Batch", "Changes", "Change", "Options", "RowChanges", "Split", "Splits", "Token"}
     kinds = {
         getattr(drumlin, name)
         for name in set(drumlin.__all__) - values
@@ -194,13 +195,14 @@ async def main() -> None:
             await tx.table("t").append(result)
         feed = await store.changes(0)
         commit: drumlin.Commit = await anext(feed)
+        changes: drumlin.RowChanges = await anext(await store.table("t").follow("beginning"))
         report = await store.table("t").merge({"n": [1]}, on=["n"]).when_matched(update=True).execute()
         deleted: int = report.deleted
         answer: str = await store.transact(work)
         versions: dict[str, int | None] = await store.scan("*").where("n > 1").versions
         store.write("t", 5)  # error: a coroutine that is not awaited, and no frame
         (await store.table("t").stat()).nothing  # error: there is no such figure
-        print(count, seq, commit, deleted, answer, versions)
+        print(count, seq, commit, changes, deleted, answer, versions)
 
 
 async def work(tx: drumlin.aio.Transaction) -> str:

@@ -106,6 +106,7 @@ def everything(store: drumlin.Store, path: str) -> Iterator[Any]:
     yield from (store.tree.put_many({"n/<u>": {"<script>": "x" * 1_000_000}}), store.tree.node("n/<u>"))
     yield from (store.tree.put("m", HOSTILE), *store.tree.list())
     yield store.copy(path, "copy")
+    yield next(store.table("copy").follow("beginning"))
     yield store.table("copy").update({store.table(path).schema().names[3]: "'<'"})
     yield store.purge("copy", "bytes = bytes", explain=True)
     yield store.purge("copy", "bytes = bytes")
@@ -143,7 +144,7 @@ def test_every_report_of_the_package_is_shown() -> None:
         "Durations",
         "Ui",
     }
-    handles |= {"Generated", "Sink"}
+    handles |= {"Generated", "RowFeed", "Sink"}
     kinds = {name: getattr(drumlin, name) for name in drumlin.__all__}
     plain = {
         name

@@ -15,6 +15,7 @@ from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.store import Store
 from drumlin._nouns.table import Table
 from drumlin._optional import have, need
+from drumlin._results.changes import RowChanges
 from drumlin._results.diff import Diff
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
@@ -52,6 +53,8 @@ _NOT_RECORDS = frozenset(
         "Pattern",
         "ProjectionView",
         "Reading",
+        "RowChanges",
+        "RowFeed",
         "Schema",
         "Split",
         "SplitReader",
@@ -274,6 +277,16 @@ def _lookup(lookup: Lookup, bounds: Bounds) -> str:
     return page(f"Lookup {text(rows.path, bounds.chars)}", about, grid)
 
 
+def _row_changes(changes: RowChanges, bounds: Bounds) -> str:
+    rows = changes.rows
+    names, batches = rows.schema.names, None
+    if have("pyarrow"):
+        batches = rows._reading.collect(names[: bounds.columns])
+    about = note(f"{_count(len(changes), 'row')} of version {changes.version}, {text(changes.kind, bounds.chars)}")
+    grid = _grid(names, rows.schema.types, batches, bounds)
+    return page(f"Changes of {text(rows.path, bounds.chars)}", about, grid)
+
+
 def _results(results: Results, bounds: Bounds) -> str:
     first = list(results.items())[: bounds.rows]
     rows = [
@@ -373,6 +386,7 @@ _SHOWN: Mapping[type, Callable[[Any, Bounds], str]] = {
     Dataset: _dataset,
     Diff: _diff,
     Lookup: _lookup,
+    RowChanges: _row_changes,
     Metrics: _metrics,
     Result: _result,
     Results: _results,

@@ -60,7 +60,7 @@ from drumlin._drumlin.reports import (
     Version,
     VersionsReport,
 )
-from drumlin._drumlin.rows import DeleteReport, MergeReport, RowsReport, UpdateReport
+from drumlin._drumlin.rows import DeleteReport, MergeReport, RowChanges, RowFeed, RowsReport, UpdateReport
 from drumlin._drumlin.ui import Ui
 from drumlin._drumlin.watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
@@ -107,6 +107,8 @@ __all__ = [
     "Reading",
     "ReclaimReport",
     "RepackPlan",
+    "RowChanges",
+    "RowFeed",
     "RowsReport",
     "SalvageReport",
     "Schema",
@@ -464,6 +466,7 @@ class Table:
     def indexes(self) -> _List[Index]: ...
     def order(self) -> tuple[_List[str], _List[str]]: ...
     def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
+    def follow(self, since: _When | None, filter: str | None) -> RowFeed: ...
     def versions(self) -> _List[Version]: ...
     def set_metadata(self, metadata: str | None, as_of: _When | None = None) -> None: ...
     def stat(self) -> TableStat: ...

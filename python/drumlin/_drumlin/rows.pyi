@@ -1,13 +1,17 @@
-"""What calls that change rows return, as the core defines it."""
+"""What calls that change rows return, and feeds of such changes, as the core defines them."""
 
+import datetime as dt
 from typing import ClassVar, final
 
+from drumlin._drumlin import Batches
 from drumlin._drumlin.reports import Version
 from drumlin._results.result import Result
 
 __all__ = [
     "DeleteReport",
     "MergeReport",
+    "RowChanges",
+    "RowFeed",
     "RowsReport",
     "UpdateReport",
 ]
@@ -82,3 +86,26 @@ class UpdateReport:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
+class RowFeed:
+    """What commits change in a table: see `drumlin.RowFeed`."""
+
+    @property
+    def place(self) -> str: ...
+    def next(self, timeout: float | dt.timedelta | None = None) -> RowChanges | None: ...
+
+@final
+class RowChanges:
+    """Rows that one commit changed: see `drumlin.RowChanges`."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def time(self) -> dt.datetime: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def rows(self) -> Batches: ...

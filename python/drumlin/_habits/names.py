@@ -92,7 +92,7 @@ store.read(path).to_parquet(file) or .to_csv(file)
     to_parquet to_csv export export_parquet
 with store.transaction() as tx: ...
     begin begin_transaction start_transaction write_transaction tx txn batch atomic
-for commit in store.changes(): ...; or store.tree.on(...) for a function
+for commit in store.changes(): ..., for changes in store.table(path).follow(): ..., or store.tree.on(...) for a function
     watch follow subscribe listen changefeed on_change tail_log events stream
 store.undrop(path)
     undelete recover undo
@@ -174,8 +174,8 @@ table.read(as_of=version)
     checkout time_travel as_of at load_version load_as_version
 store.restore(path, as_of)
     restore rollback restore_to
-store.tree.on(...) for a function, for commit in store.changes(): ..., or table.diff(since)
-    on watch follow subscribe changes listen cdf load_cdf
+for changes in table.follow(): ..., or table.diff(since) for the changes between two versions
+    on watch subscribe changes listen stream cdf load_cdf readChangeFeed
 table.read().metadata
     metadata get_metadata
 table.add_columns({name: type})

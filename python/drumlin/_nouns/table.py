@@ -14,7 +14,6 @@ from drumlin._arguments.checks import (
     SchemaMode,
     as_of_argument,
     assignments,
-    column_names,
     evolves,
     names,
     note,
@@ -30,7 +29,7 @@ from drumlin._arguments.frames import FrameLike, SchemaLike, to_schema, to_strea
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.parameters import Parameters
 from drumlin._arguments.rows import KeysLike, RowsLike, beside_key, in_parts, keys_as_dicts, to_keys, to_rows
-from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport, Version
+from drumlin._drumlin import DeleteReport, DropReport, RowsReport, Schema, TableStat, UpdateReport
 from drumlin._engines.predicates import predicate
 from drumlin._errors import AlreadyExists, InvalidArgument, SchemaMismatch
 from drumlin._habits import Habits
@@ -40,7 +39,7 @@ from drumlin._nouns.indexes import Indexes
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.scans import Place
 from drumlin._processes.places import Addressed
-from drumlin._results.diff import Diff
+from drumlin._results.history import History
 from drumlin._results.lookup import Lookup
 from drumlin._results.result import Groupable, Result
 from drumlin._values.evidence import a_type, shown
@@ -53,7 +52,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
+class Table(Columns[_V], Indexes, History, RowsByKey, Groupable, Addressed, Habits):
     """A handle on one table in a store or a transaction, made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. The table need not exist before the handle is used.
 
@@ -523,59 +522,6 @@ class Table(Columns[_V], Indexes, RowsByKey, Groupable, Addressed, Habits):
         Schema(n: int64)
         """
         return self._core.schema(as_of_argument(as_of))
-
-    def versions(self) -> list[Version]:
-        """The table's listed versions, the oldest first.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"n": [1, 2, 3]}, metadata="first")
-        >>> _ = store.table("numbers").delete("n = 2")
-        >>> [(v.version, v.kind, v.rows, v.metadata) for v in store.table("numbers").versions()]
-        [(0, 'write', 3, 'first'), (1, 'delete', 2, None)]
-        """
-        return self._core.versions()
-
-    def set_metadata(self, metadata: Any, *, as_of: AsOf | None = None) -> None:
-        """Changes the metadata of a version, by default the newest, without making a version. None removes it.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
-        >>> store.table("numbers").set_metadata({"checked": True})
-        >>> [(v.version, v.metadata) for v in store.table("numbers").versions()]
-        [(0, {'checked': True})]
-        """
-        self._core.set_metadata(note(metadata), as_of_argument(as_of))
-
-    def diff(
-        self,
-        since: AsOf,
-        until: AsOf | None = None,
-        *,
-        columns: Iterable[Any] | str | None = None,
-        each_version: bool = False,
-    ) -> Diff:
-        """The rows in which two versions differ: deleted and inserted rows, with two more columns, ``_change``
-        (``delete``, ``insert``; in a table with a key also ``update_before`` and ``update_after``) and ``_version``.
-        ``each_version`` shows the changes of each listed version in between, instead of the net changes. Only
-        ``columns`` are compared and returned; a column that a version lacks is null in it. Data that both versions
-        share is not read. Rows written by key that are still in memory first become row groups, in a version of their
-        own; a store opened with ``mode="read"`` raises ``InvalidArgument`` instead, a transaction ``Conflict``.
-
-        >>> import drumlin
-        >>> store = drumlin.open("memory://")
-        >>> _ = store.write("numbers", {"n": [1, 2, 3]})
-        >>> _ = store.table("numbers").delete("n = 2")
-        >>> _ = store.append("numbers", {"n": [4]})
-        >>> store.table("numbers").diff(0).to_arrow().to_pylist()
-        [{'n': 2, '_change': 'delete', '_version': 2}, {'n': 4, '_change': 'insert', '_version': 2}]
-        """
-        first, last = as_of_argument(since, "since"), as_of_argument(until, "until")
-        if first is None:
-            raise InvalidArgument("since must say with which version to begin: a number, a time or a snapshot's name")
-        asked = first, last, column_names(columns), each_version
-        return Diff(self._core, asked)
 
     def stat(self) -> TableStat:
         """The table's figures: rows, versions, bytes, sort order and key."""

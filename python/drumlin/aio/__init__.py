@@ -17,7 +17,7 @@ call stops: it was done as a whole or not at all.
 4
 """
 
-from drumlin.aio._rows import Dataset, Diff, Groups, Lookup, Result, Results
+from drumlin.aio._rows import Dataset, Diff, Groups, Lookup, Result, Results, RowFeed
 from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage
 from drumlin.aio._table import Merge, ProjectionView, Table, Tree
 
@@ -31,6 +31,7 @@ __all__ = [
     "ProjectionView",
     "Result",
     "Results",
+    "RowFeed",
     "Sink",
     "Store",
     "Table",

@@ -7,7 +7,7 @@ from typing import Any
 import drumlin
 from drumlin.aio._handles import Handle, Iterated, awaits
 
-__all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results"]
+__all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results", "RowFeed"]
 
 
 class _Rows(Iterated):
@@ -51,6 +51,18 @@ class Diff(Iterated):
     @functools.wraps(drumlin.Diff.batches)
     def batches(self) -> AsyncIterator[Any]:
         return self._each(lambda made: made.batches())
+
+
+@awaits(drumlin.RowFeed)
+class RowFeed(Handle):
+    """See :class:`drumlin.RowFeed`: ``async for changes in await table.follow()``. It begins when it is awaited."""
+
+    def __aiter__(self) -> AsyncIterator[drumlin.RowChanges]:
+        return self
+
+    async def __anext__(self) -> drumlin.RowChanges:
+        changes: drumlin.RowChanges = await self._call("next", (), {})
+        return changes
 
 
 @awaits(drumlin.Results)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import drumlin
 from drumlin.aio._calls import run
 from drumlin.aio._handles import Handle, awaits
-from drumlin.aio._rows import Diff, Groups, Lookup, Result
+from drumlin.aio._rows import Diff, Groups, Lookup, Result, RowFeed
 
 __all__ = ["Merge", "ProjectionView", "Table", "Tree"]
 
@@ -58,7 +58,16 @@ class Merge(Handle):
         return await run(merge)
 
 
-@awaits(drumlin.Table, read=Result, diff=Diff, merge=Merge, get_many=Lookup, group_by=Groups, resample=Groups)
+@awaits(
+    drumlin.Table,
+    read=Result,
+    diff=Diff,
+    follow=RowFeed,
+    merge=Merge,
+    get_many=Lookup,
+    group_by=Groups,
+    resample=Groups,
+)
 class Table(Handle, Generic[_V]):
     """See :class:`drumlin.Table`."""
 

@@ -292,9 +292,9 @@ pub enum Bug {
     LeaveExpired = 237,
     /// Rows that have expired between two versions are not part of their difference.
     DiffWithoutExpiry = 238,
-    /// What a version changed of rows that were in memory is told as if they had not been there.
+    /// What a version changed of rows that were in memory comes as if they had not been there.
     FeedForgetsMemory = 239,
-    /// What takes the place of a row that had expired is told as an update of it.
+    /// What takes the place of a row that had expired comes as an update of it.
     FeedUpdatesExpired = 27,
     /// A feed's filter asks what rows became, and not what they were.
     FeedFiltersAfter = 28,

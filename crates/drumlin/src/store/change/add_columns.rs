@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedChange, RowChanges};
+use super::changed_rows::{ChangedRows, PreparedChange};
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Expression;
@@ -238,7 +238,7 @@ impl Store {
         let (deleted, inserted, in_place, revives, serial) = (Vec::new(), Vec::new(), true, None, true);
         let new_values = &new_values as _;
         let schema = table.with_computed(places.iter().copied())?;
-        let changes = RowChanges {
+        let changes = ChangedRows {
             table,
             version,
             kind,

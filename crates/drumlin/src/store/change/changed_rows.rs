@@ -34,7 +34,7 @@ use crate::table::{
 const APART_SHARE: u64 = 8;
 
 /// What happens to the rows of a table in one version.
-pub(in crate::store) struct RowChanges<'a> {
+pub(in crate::store) struct ChangedRows<'a> {
     pub table: &'a TableState,
     /// The newest version.
     pub version: Version,
@@ -104,7 +104,7 @@ impl OpenTransaction {
     }
 }
 
-impl RowChanges<'_> {
+impl ChangedRows<'_> {
     /// Writes row groups, if anything changes, and returns what puts them into the table, which is at `path`.
     pub fn prepare<R>(
         self,

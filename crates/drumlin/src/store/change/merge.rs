@@ -4,7 +4,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedChange, RowChanges};
+use super::changed_rows::{ChangedRows, PreparedChange};
 use crate::base::{Error, Result};
 use crate::catalog::{Path, State};
 use crate::memtable::RowBytes;
@@ -109,7 +109,7 @@ impl Store {
         let kind = VersionKind::Merge;
         let new_values = &new_values as _;
         let schema = bound.schema_after(merge).map_err(named)?;
-        let changes = RowChanges {
+        let changes = ChangedRows {
             table,
             version,
             kind,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use roaring::RoaringBitmap;
 
-use super::changed_rows::{PreparedChange, RowChanges};
+use super::changed_rows::{ChangedRows, PreparedChange};
 use crate::base::{Cancel, Error, Result};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
@@ -59,7 +59,7 @@ impl Store {
             |group: &RowGroup, rows: &RoaringBitmap| assignments.new_values(reader, table, version, group, rows);
         let ttl = table.schema().and_then(StoredSchema::ttl_place).map(|(at, _)| at);
         let sets_expiry = assignments.columns().into_iter().any(|at| Some(at) == ttl);
-        let changes = RowChanges {
+        let changes = ChangedRows {
             table,
             version,
             kind: VersionKind::Update,

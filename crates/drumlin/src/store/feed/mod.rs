@@ -2,7 +2,9 @@
 
 pub(super) mod changes;
 pub(super) mod cursor;
+pub(super) mod follow;
 pub(super) mod place;
 pub(super) mod projection;
+mod row_versions;
 pub(super) mod rows;
 pub(super) mod trigger;

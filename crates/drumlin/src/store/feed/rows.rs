@@ -4,7 +4,7 @@
 //! those that are no longer, tell all that its commits did as long as the versions are listed. So a feed goes on after checkpoints,
 //! however far behind it is, and costs nothing while nobody follows.
 //!
-//! What was written by key is told commit by commit, each found by its time: no two commits have the same. Then comes what the
+//! What was written by key comes commit by commit, each found by its time: no two commits have the same. Then comes what the
 //! version changed that numbers these rows, if it did more than that. Changes of columns alone, of layout, and rows that were erased are
 //! not told; rows that expire are, when a checkpoint deletes them or others take their places.
 
@@ -12,69 +12,28 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter_record_batch;
+use arrow::array::{RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 
 use super::changes::SHARED_POLL;
 use super::place::FeedPlace;
+use super::row_versions::{OpenVersion, Source, WrittenKeys, decoded, last_seq, rows_of, selected, while_written};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, Result, Seq, Timestamp, Version, waiting};
 use crate::catalog::{Path, State};
 use crate::filter::Filter;
-use crate::memtable::{Key, Keys};
+use crate::memtable::Keys;
+use crate::store::Store;
 use crate::store::parts::Pin;
 use crate::store::read::diff::Diff;
-use crate::store::read::resolve::{of_table, resolve, table_at};
-use crate::store::{AsOf, Store, Table};
+use crate::store::read::resolve::of_table;
 use crate::table::{
-    History, KeyChanges, MemRows, MemtablePart, ReadPoint, Searcher, StoredSchema, TableCodec, TableState, VersionKind,
-    View, read_history, written_after, written_keys,
+    MemRows, MemtablePart, ReadPoint, StoredSchema, TableState, VersionKind, View, read_history, written_after,
+    written_keys,
 };
 
 /// How long a feed waits at most before it looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// The rows of keys that are compared at a time after a version that changed rows which were in memory.
-const KEYS_MAX: usize = 8192;
-
-/// Where a feed of rows begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum FollowFrom {
-    /// After the newest commit.
-    #[default]
-    Now,
-    /// With all rows of the oldest version that is listed, as inserted ones.
-    Beginning,
-    /// After what this shows.
-    After(AsOf),
-    /// Where another feed of the same table was.
-    Place(FeedPlace),
-}
-
-impl FollowFrom {
-    /// What a text stands for: `beginning`, the text of a [`FeedPlace`], or what [`AsOf::parse`] says.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if it begins like a place and is none.
-    pub fn parse(text: &str) -> Result<Self> {
-        Ok(match text {
-            "beginning" => FollowFrom::Beginning,
-            place if FeedPlace::is_meant(place) => FollowFrom::Place(FeedPlace::parse(place)?),
-            other => FollowFrom::After(AsOf::parse(other)),
-        })
-    }
-}
-
-/// How a table is followed.
-#[derive(Clone, Debug, Default)]
-pub struct FollowOptions {
-    /// Only rows for which this is true, before or after they were changed. Columns are meant that have these names at first, whatever they
-    /// are called later. Default: all.
-    pub filter: Option<Filter>,
-    /// Stops it. Default: nothing does.
-    pub cancel: Cancel,
-}
 
 /// Rows that one commit changed in a table.
 #[derive(Clone, Debug)]
@@ -130,101 +89,12 @@ pub struct RowFeed {
     open: Option<OpenVersion>,
 }
 
-/// A version of which not all was handed out yet.
-struct OpenVersion {
-    version: Version,
-    kind: VersionKind,
-    time: Timestamp,
-    /// The schema before, by which rows expire.
-    before: StoredSchema,
-    /// By which rows are chosen.
-    filter: Option<Filter>,
-    /// Keys that were written since the version before, which are compared one by one.
-    keys: Option<ByKey>,
-    /// How many rows were found.
-    done: usize,
-    diff: Diff,
-}
-
-/// Rows of a version that were in memory before.
-struct ByKey {
-    /// Ascending.
-    keys: Keys,
-    /// How many were compared.
-    done: usize,
-    codec: Arc<TableCodec>,
-    before: View,
-    after: View,
-}
-
-/// Where the rows are that were written by key between two versions.
-enum Source<'a> {
-    Memory(&'a MemtablePart),
-    History(&'a History),
-}
-
-impl Table {
-    /// The rows that commits change in this table from some point on: what each inserted, updated and deleted, in order. As long as the
-    /// versions since then are listed, a feed goes on where it was, also after checkpoints and in other processes.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use drumlin::arrow::array::{ArrayRef, Int64Array, RecordBatch};
-    /// # use drumlin::{FollowFrom, Tables};
-    /// # let store = drumlin::Store::memory()?;
-    /// # let rows = |n: Vec<i64>| RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap();
-    /// store.write("t", rows(vec![1, 2, 3]), &Default::default())?;
-    /// let mut feed = store.table("t").follow(&FollowFrom::Now, &Default::default())?;
-    /// store.table("t").delete("n = 2", &Default::default())?;
-    /// let changes = feed.next(None)?.unwrap();
-    /// assert_eq!((changes.rows.num_rows(), changes.changes.value(0)), (1, "delete"));
-    /// # Ok::<(), drumlin::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `NotFound` if there is no such table or version; `InvalidArgument` in a transaction, or if the filter means nothing.
-    pub fn follow(&self, since: &FollowFrom, options: &FollowOptions) -> Result<RowFeed> {
-        let store = self.place.in_store("following a table")?.clone();
-        let path = Path::new(self.path())?;
-        let state = store.state()?;
-        let table = table_at(&state, &path)?;
-        let schema = table.schema().ok_or_else(|| Error::not_found(format!("'{path}' has no version")))?;
-        let filter = options.filter.as_ref().map(|filter| schema.filter_by_ids(filter)).transpose();
-        let filter = filter.map_err(|e| e.context(format!("'{path}'")))?;
-        let place = FeedPlace { table: table.id, version: None, since: None, rows: 0 };
-        let newest = table.newest().map(|newest| newest.version);
-        let place = match since {
-            FollowFrom::Beginning => place,
-            FollowFrom::Now => FeedPlace { version: newest, since: Some(state.time), ..place },
-            FollowFrom::After(as_of) => match &*as_of.settled(&state) {
-                AsOf::Newest => FeedPlace { version: newest, since: Some(state.time), ..place },
-                AsOf::Time(time) => {
-                    let version = table.at(*time).map_err(|e| e.context(format!("'{path}'")))?.0;
-                    FeedPlace { version: Some(version), since: Some(*time), ..place }
-                }
-                as_of => {
-                    let (seen_table, seen) = resolve(&state, &path, as_of)?;
-                    if seen_table.id != table.id {
-                        return Err(Error::invalid(format!(
-                            "the table at '{path}' is not the one that the snapshot has"
-                        )));
-                    }
-                    FeedPlace { version: Some(seen.version), ..place }
-                }
-            },
-            FollowFrom::Place(asked) if asked.table != table.id => {
-                return Err(Error::snapshot_expired(format!(
-                    "'{asked}' is the place of a feed of another table than the one at '{path}' now; begin again"
-                )));
-            }
-            FollowFrom::Place(asked) => *asked,
-        };
-        let cancel = options.cancel.clone();
-        Ok(RowFeed { store, path, filter, cancel, place, written: VecDeque::new(), open: None })
-    }
-}
-
 impl RowFeed {
+    /// The feed from `place` on; the filter is in the ids of columns.
+    pub(super) fn new(store: Store, path: Path, filter: Option<Filter>, cancel: Cancel, place: FeedPlace) -> Self {
+        Self { store, path, filter, cancel, place, written: VecDeque::new(), open: None }
+    }
+
     /// Where it is: a feed that begins there goes on with what this one would hand out next.
     pub fn place(&self) -> FeedPlace {
         self.place
@@ -412,7 +282,7 @@ impl RowFeed {
                 let seen = ReadPoint { version: base, since: true, seq, instant: None };
                 let then = Arc::new(while_written(&table, source, rows));
                 let after = view(&table, plain(next.version));
-                Some(ByKey { keys, done: 0, codec, before: view(&then, seen), after })
+                Some(WrittenKeys { keys, done: 0, codec, before: view(&then, seen), after })
             }
             _ => None,
         };
@@ -509,156 +379,4 @@ impl RowFeed {
         }
         Ok(found)
     }
-}
-
-/// The last commit of which a source may have rows.
-fn last_seq(source: &Source<'_>, state: &State) -> Seq {
-    match source {
-        Source::Memory(_) => state.seq,
-        Source::History(_) => Seq(u64::MAX >> 1),
-    }
-}
-
-/// The table as it was while the rows of a source were written.
-fn while_written(table: &TableState, source: &Source<'_>, rows: Arc<MemRows>) -> TableState {
-    match source {
-        Source::Memory(part) => table.up_to(part),
-        Source::History(history) => table.with_history(history, rows),
-    }
-}
-
-impl OpenVersion {
-    fn next(&mut self, store: &Store, cancel: &Cancel) -> Result<Option<(RecordBatch, StringArray)>> {
-        loop {
-            let (rows, changes) = match self.next_by_key(store, cancel)? {
-                Some(found) => found,
-                None => match self.diff.next_changes()? {
-                    None => return Ok(None),
-                    Some((rows, changes, _)) => self.not_by_key(rows, changes)?,
-                },
-            };
-            let (rows, changes) = selected(&self.before, self.filter.as_ref(), self.time, rows, changes)?;
-            if rows.num_rows() > 0 {
-                return Ok(Some((rows, changes)));
-            }
-        }
-    }
-
-    /// What became of the next keys that had been written since the version before.
-    fn next_by_key(&mut self, store: &Store, cancel: &Cancel) -> Result<Option<(RecordBatch, StringArray)>> {
-        let Some(by_key) = &mut self.keys else { return Ok(None) };
-        let from = by_key.done;
-        if from >= by_key.keys.len() {
-            return Ok(None);
-        }
-        let until = (from + KEYS_MAX).min(by_key.keys.len());
-        by_key.done = until;
-        let keys = by_key.keys.take(from..until);
-        let ByKey { codec, before, after, .. } = &*by_key;
-        let of = |view: &View| rows_of(store, &view.table, view.read_point, codec, &keys, cancel);
-        let mut changes = KeyChanges::default();
-        for (at, (before, after)) in of(before)?.into_iter().zip(of(after)?).enumerate() {
-            changes.add(&keys.take(std::iter::once(at)), before.as_deref(), after.as_deref());
-        }
-        decoded(codec, changes).map(Some)
-    }
-
-    /// The rows of others.
-    fn not_by_key(&self, rows: RecordBatch, changes: StringArray) -> Result<(RecordBatch, StringArray)> {
-        let Some(by_key) = &self.keys else { return Ok((rows, changes)) };
-        let (keys, _) = by_key.codec.keys_of(&rows)?;
-        let own = |at: usize| !has(&by_key.keys, keys.get(at));
-        kept(&rows, &changes, BooleanBuffer::collect_bool(rows.num_rows(), own))
-    }
-}
-
-/// The rows of keys, as bytes, of what is seen of a table.
-fn rows_of(
-    store: &Store,
-    table: &TableState,
-    read_point: ReadPoint,
-    codec: &TableCodec,
-    keys: &Keys,
-    cancel: &Cancel,
-) -> Result<Vec<Option<Vec<u8>>>> {
-    let (reader, pool) = (store.reader(), &store.env().pool);
-    let searcher = Searcher { reader, pool, table, read_point, codec, cancel };
-    let key_columns = codec.key_codec().decode(keys.iter())?;
-    let found = searcher.get_many(keys, &key_columns, None)?;
-    let there = filter_record_batch(&found.rows, &found.found)?;
-    let exact = RecordBatch::try_new(codec.schema().clone(), there.columns().to_vec())?;
-    let (_, bytes) = codec.encode(&exact)?;
-    let mut next = 0..;
-    let row =
-        |found: Option<bool>| found.unwrap_or_default().then(|| bytes.get(next.next().unwrap_or_default()).to_vec());
-    Ok(found.found.iter().map(row).collect())
-}
-
-fn decoded(codec: &TableCodec, changes: KeyChanges) -> Result<(RecordBatch, StringArray)> {
-    let columns: Vec<usize> = (0..codec.schema().fields().len()).collect();
-    let columns = codec.decode(&changes.keys, &changes.rows, &columns)?;
-    let rows = RecordBatch::try_new(codec.schema().clone(), columns)?;
-    Ok((rows, StringArray::from_iter_values(changes.changes.iter().map(|change| change.name()))))
-}
-
-/// Those rows for which the filter is true, before or after they were changed. What takes the place of a row that had expired at `time` is
-/// new.
-fn selected(
-    schema: &StoredSchema,
-    filter: Option<&Filter>,
-    time: Timestamp,
-    rows: RecordBatch,
-    changes: StringArray,
-) -> Result<(RecordBatch, StringArray)> {
-    let changes = match schema.expired_at(time) {
-        Some(expired) if !planted(Bug::FeedUpdatesExpired) => {
-            let expired = truth_of(&expired, &rows)?;
-            let before = |at: usize| changes.value(at) == "update_before" && expired.value(at);
-            StringArray::from_iter_values((0..changes.len()).map(|at| match changes.value(at) {
-                "update_before" if before(at) => "delete",
-                "update_after" if at > 0 && before(at - 1) => "insert",
-                other => other,
-            }))
-        }
-        _ => changes,
-    };
-    let Some(filter) = filter else { return Ok((rows, changes)) };
-    let mut chosen: Vec<bool> = truth_of(filter, &rows)?.iter().collect();
-    for at in (1..chosen.len()).filter(|at| changes.value(*at) == "update_after") {
-        let either = match planted(Bug::FeedFiltersAfter) {
-            true => chosen[at],
-            false => chosen[at] || chosen[at - 1],
-        };
-        (chosen[at - 1], chosen[at]) = (either, either);
-    }
-    kept(&rows, &changes, BooleanBuffer::from(chosen))
-}
-
-/// The rows for which a filter is true.
-fn truth_of(filter: &Filter, rows: &RecordBatch) -> Result<BooleanBuffer> {
-    let bound = filter.bind(&rows.schema())?;
-    let columns = rows.project(bound.columns())?;
-    let truth = bound.evaluate(&columns)?;
-    Ok(truth.nulls().map_or_else(|| truth.values().clone(), |nulls| truth.values() & nulls.inner()))
-}
-
-/// Whether a key is among others, which are in order.
-fn has(keys: &Keys, key: Key<'_>) -> bool {
-    let (mut from, mut until) = (0, keys.len());
-    while from < until {
-        let at = from.midpoint(until);
-        match keys.get(at).cmp(&key) {
-            std::cmp::Ordering::Less => from = at + 1,
-            std::cmp::Ordering::Greater => until = at,
-            std::cmp::Ordering::Equal => return true,
-        }
-    }
-    false
-}
-
-fn kept(rows: &RecordBatch, changes: &StringArray, chosen: BooleanBuffer) -> Result<(RecordBatch, StringArray)> {
-    let chosen = BooleanArray::new(chosen, None);
-    let changes = arrow::compute::filter(changes, &chosen)?;
-    let changes = arrow::array::AsArray::as_string::<i32>(&changes).clone();
-    Ok((filter_record_batch(rows, &chosen)?, changes))
 }

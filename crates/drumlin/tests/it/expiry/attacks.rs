@@ -112,7 +112,8 @@ fn a_clock_that_jumps_is_not_believed_for_ever() {
             ids(&table, AsOf::Newest).unwrap();
             desk.at(later);
             table.append(rows(&[(1, 1, Some(later + 5))]), &Default::default()).unwrap();
-            assert_eq!(table.versions().unwrap().last().unwrap().time.0, START + later * SECOND, "a jump of {jump}");
+            let time = table.versions().unwrap().last().unwrap().time.0;
+            assert!((0..10).contains(&(time - START - later * SECOND)), "a jump of {jump}: {time}");
             assert_eq!(ids(&table, AsOf::Newest).unwrap(), [1]);
             assert_eq!(desk.store.checkpoint(&Default::default()).unwrap().rows_expired, 0);
         }

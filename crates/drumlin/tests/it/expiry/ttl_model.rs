@@ -22,6 +22,8 @@ use crate::support::{Checked, opener};
 
 const PATH: &str = "t";
 const SECOND: i64 = 1_000_000;
+/// What passes at least from one step to the next.
+const STEP: i64 = 1_000;
 const HOUR: i64 = 3_600 * SECOND;
 
 /// What a row has beside its id: a number, and when it expires.
@@ -207,7 +209,8 @@ impl Run {
         let (version, (content, time)) = self.versions.iter().nth(at).unwrap();
         same(&self.read(AsOf::from(*version))?, &content.at(*time), &format!("{what}: version {version}"))?;
         let first = self.past[0].0;
-        let asked = self.rng.i64(first..self.now + 1);
+        // The commits of one step have times of their own, each a little after the one before.
+        let asked = self.rng.i64(first + STEP..self.now + 1) / STEP * STEP - STEP / 2;
         let (_, content) = self.past.iter().rev().find(|(from, _)| *from <= asked).unwrap();
         same(&self.read(AsOf::Time(Timestamp(asked)))?, &content.at(asked), &format!("{what}: as of {asked}"))?;
         for (name, (content, time)) in &self.snapshots {
@@ -478,7 +481,7 @@ impl Run {
             _ => {
                 let by = match self.rng.u8(0..8) {
                     0 => 2 * HOUR,
-                    1 => 1,
+                    1 => STEP,
                     _ => self.rng.i64(1..6) * SECOND,
                 };
                 self.advance(by);
@@ -488,7 +491,7 @@ impl Run {
         // No two things happen at the same time.
         self.note_versions(&before).map_err(|e| format!("{what}: {e}"))?;
         self.check(&what)?;
-        self.advance(1);
+        self.advance(STEP);
         Ok(())
     }
 }
@@ -512,7 +515,7 @@ pub fn run(seed: u64, steps: u32) -> Result<u32, String> {
     run.table().alter(&Alter::SetTtl(ttl.clone()), &Default::default()).map_err(told)?;
     same(&run.table().ttl(&AsOf::Newest).map_err(told)?, &Some(ttl), "the time to live")?;
     run.note_versions(&Content::default())?;
-    run.advance(1);
+    run.advance(STEP);
     for step in 0..steps {
         run.step().map_err(|e| format!("seed {seed}, step {step}: {e}"))?;
     }

@@ -19,6 +19,9 @@ use crate::support::{SetOnDrop, batch, numbered, open_inline, read, same};
 const TABLES: usize = 700;
 const ROUNDS: usize = 160;
 
+/// What passes at least from one step to the next: each commit has a time of its own, a little after the one before.
+const STEP: i64 = 1_000;
+
 /// Of a table's listed versions: number, time, first id of its rows.
 type Versions = Vec<(u64, i64, i64)>;
 
@@ -117,7 +120,7 @@ impl Run {
     }
 
     fn step(&mut self) -> drumlin::Result<()> {
-        self.now += 1 + self.rng.i64(0..20_000);
+        self.now += STEP * (1 + self.rng.i64(0..20));
         self.clock.set(Timestamp(self.now));
         match self.rng.u8(..100) {
             0..40 => {
@@ -176,7 +179,7 @@ impl Run {
                     0 => None,
                     1 => Some(Retention::KeepAll),
                     2 => Some(Retention::KeepLast(self.rng.u64(1..4))),
-                    _ => Some(Retention::KeepMicros(self.rng.u64(1..400_000))),
+                    _ => Some(Retention::KeepMicros(self.rng.u64(1..400) * STEP as u64 - STEP as u64 / 2)),
                 };
                 let place = ["**", "f0", "f1", "f2"][self.rng.usize(..4)];
                 self.store.set_retention(place, retention)?;
@@ -203,8 +206,13 @@ impl Run {
         for _ in 0..12 {
             let path = self.model.path(&mut self.rng);
             let versions = &self.model.tables[&path];
-            let listed: Vec<(u64, i64)> =
-                store.table(&path).versions().map_err(text)?.iter().map(|v| (v.version.0, v.time.0)).collect();
+            let listed: Vec<(u64, i64)> = store
+                .table(&path)
+                .versions()
+                .map_err(text)?
+                .iter()
+                .map(|v| (v.version.0, v.time.0 / STEP * STEP))
+                .collect();
             same(&listed, &versions.iter().map(|(number, time, _)| (*number, *time)).collect(), &path)?;
             let (number, _, id) = versions[self.rng.usize(..versions.len())];
             let rows = read(store, &path, AsOf::Version(Version(number))).map_err(text)?;

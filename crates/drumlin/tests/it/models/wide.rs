@@ -97,7 +97,7 @@ pub fn draw(rng: &mut fastrand::Rng, model: &Model) -> Op {
             WideOp::WriteMany(["t/a", "t/b", "t/c"][..n].iter().map(|path| ((*path).to_owned(), fresh(rng))).collect())
         }
         8 | 9 if there.is_some() => {
-            WideOp::KeepFor(path, if model.timed { [0, 1000, 5000, 1 << 50][rng.usize(..4)] } else { 1 << 50 })
+            WideOp::KeepFor(path, if model.timed { [0, 1500, 5500, 1 << 50][rng.usize(..4)] } else { 1 << 50 })
         }
         10 if keyed => WideOp::DropKeyed,
         11 | 12 => {
@@ -138,7 +138,8 @@ pub struct Noted {
 }
 
 impl Noted {
-    /// Records that `op` has been done, or not, at `now`, which led to `model`.
+    /// Records that `op` has been done, or not, from `now` on, which led to `model`. Its commits have times of their own, all of them
+    /// in the half millisecond after.
     pub fn note(&mut self, now: Timestamp, model: &Model, op: &Op) {
         if op.moves_tables() {
             // What another table at the path had does not count.
@@ -152,7 +153,7 @@ impl Noted {
         if let Some(keyed) = model.keyed.as_ref().filter(|keyed| keyed.place == Place::There) {
             shown.insert(PATH.to_owned(), keyed.rows.iter().map(|(id, name)| (*id, name.clone())).collect());
         }
-        self.at.push((now, shown));
+        self.at.push((Timestamp(now.0 + 500), shown));
     }
 
     /// Checks that some of those times show what existed, or are reported to be gone.

@@ -82,7 +82,6 @@ impl Copy {
     }
 }
 
-// faults: odd order x upsert, delete, write, append, update, merge, alter, restore, checkpoint, reclaim, reopen
 #[test]
 fn a_feed_makes_of_what_was_there_what_is_there_commit_by_commit() {
     crate::seeds::each(0..60, 12, |seed| {
@@ -174,7 +173,7 @@ fn a_feed_makes_of_what_was_there_what_is_there_commit_by_commit() {
 
 #[test]
 fn a_version_on_rows_in_memory_tells_what_it_changed_of_them() {
-    rows_in_memory();
+    rows_in_memory_are_told().unwrap();
 }
 
 fn rows_in_memory() {
@@ -193,7 +192,7 @@ fn rows_in_memory() {
 
 #[test]
 fn a_filter_asks_what_rows_were_and_what_they_became_whatever_its_columns_are_called() {
-    filtered_rows();
+    filtered_rows_are_told().unwrap();
 }
 
 fn filtered_rows() {
@@ -253,7 +252,7 @@ fn a_feed_says_when_what_it_needs_is_gone() {
 
 #[test]
 fn what_takes_the_place_of_a_row_that_had_expired_is_new() {
-    expired_rows();
+    expired_rows_are_told().unwrap();
 }
 
 fn expired_rows() {
@@ -283,15 +282,21 @@ fn expired_rows() {
 
 /// As the test that is called so says.
 pub fn rows_in_memory_are_told() -> Result<(), String> {
-    std::panic::catch_unwind(rows_in_memory).map_err(|_| "a feed told something else".to_owned())
+    std::panic::catch_unwind(rows_in_memory).map_err(said)
 }
 
 /// As the test that is called so says.
 pub fn expired_rows_are_told() -> Result<(), String> {
-    std::panic::catch_unwind(expired_rows).map_err(|_| "a feed told something else".to_owned())
+    std::panic::catch_unwind(expired_rows).map_err(said)
 }
 
 /// As the test that is called so says.
 pub fn filtered_rows_are_told() -> Result<(), String> {
-    std::panic::catch_unwind(filtered_rows).map_err(|_| "a feed told something else".to_owned())
+    std::panic::catch_unwind(filtered_rows).map_err(said)
+}
+
+/// What a check says that has panicked.
+fn said(panic: Box<dyn std::any::Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

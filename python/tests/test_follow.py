@@ -1,0 +1,154 @@
+"""The feed of the rows of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import drumlin
+
+
+@pytest.fixture
+def people(store: drumlin.Store) -> drumlin.Table:
+    table = store.table("people")
+    table.create({"id": "int64", "name": "string"}, key=["id"])
+    return table
+
+
+def told(feed: drumlin.RowFeed) -> list[list[tuple[str, int, str | None]]]:
+    """What there is, commit by commit."""
+    commits = iter(lambda: feed.next(timeout=0), None)
+    return [[(row["_change"], row["id"], row["name"]) for row in changes] for changes in commits]
+
+
+def test_what_commits_change_comes_in_order(store: drumlin.Store, people: drumlin.Table) -> None:
+    feed = people.follow()
+    assert feed.next(timeout=0) is None
+    assert feed.path == "people"
+    people.upsert({"id": [1, 2], "name": ["Ada", "Grace"]})
+    people.update({"name": "'Ada L.'"}, where="id = 1")
+    people.delete("id = 2")
+    with store.transaction() as tx:
+        tx.append("people", {"id": [3], "name": [None]})
+    assert told(feed) == [
+        [("insert", 1, "Ada"), ("insert", 2, "Grace")],
+        [("update_before", 1, "Ada"), ("update_after", 1, "Ada L.")],
+        [("delete", 2, "Grace")],
+        [("insert", 3, None)],
+    ]
+
+
+def test_changes_are_rows_in_every_form(people: drumlin.Table) -> None:
+    people.upsert({"id": [1], "name": ["Ada"]})
+    changes = next(people.follow("beginning"))
+    assert (changes.kind, len(changes), repr(changes)) == (
+        "rows",
+        1,
+        f"RowChanges('people', version={changes.version}, kind='rows', 1 rows)",
+    )
+    assert dt.datetime.now(dt.UTC) - changes.time < dt.timedelta(minutes=1)
+    row = {"id": 1, "name": "Ada", "_change": "insert", "_version": changes.version, "_time": changes.time}
+    assert changes.to_dicts() == list(changes) == [row]
+    assert changes.to_arrow().to_pylist() == pa.table(changes).to_pylist() == [row]
+    assert changes.to_polars()["name"].to_list() == changes.to_pandas()["name"].to_list() == ["Ada"]
+
+
+def test_rows_are_chosen_by_what_they_were_or_are(people: drumlin.Table) -> None:
+    feed = people.follow(where=drumlin.col("name") == "Ada")
+    other = people.follow(where="name = ?", params=["Grace"])
+    people.upsert({"id": [1, 2], "name": ["Ada", "Grace"]})
+    people.update({"name": "'Alan'"})
+    assert told(feed) == [[("insert", 1, "Ada")], [("update_before", 1, "Ada"), ("update_after", 1, "Alan")]]
+    assert told(other) == [[("insert", 2, "Grace")], [("update_before", 2, "Grace"), ("update_after", 2, "Alan")]]
+    for wrong in ("nothing = 1", "name ="):
+        with pytest.raises(drumlin.InvalidArgument):
+            people.follow(where=wrong)
+
+
+def test_where_it_begins(store: drumlin.Store, people: drumlin.Table) -> None:
+    first = people.append({"id": [1], "name": ["Ada"]})
+    people.append({"id": [2], "name": ["Grace"]})
+    store.snapshot("then", "people")
+    people.append({"id": [3], "name": ["Alan"]})
+    assert first is not None
+    ids = {1: "Ada", 2: "Grace", 3: "Alan"}
+    for since, left in [("beginning", 0), (first.version, 1), (-2, 2), ("then", 2), (first.time, 1), (None, 3)]:
+        assert told(people.follow(since)) == [[("insert", id, name)] for id, name in list(ids.items())[left:]], since
+    for wrong, error in [
+        (99, drumlin.NotFound),
+        ("no snapshot", drumlin.NotFound),
+        ("place:1", drumlin.InvalidArgument),
+        ([], TypeError),
+    ]:
+        with pytest.raises(error):
+            people.follow(wrong)  # type: ignore[arg-type]
+    with pytest.raises(drumlin.NotFound):
+        store.table("nothing").follow()
+    with store.transaction() as tx, pytest.raises(drumlin.InvalidArgument, match="transaction"):
+        tx.table("people").follow()
+
+
+def test_another_process_goes_on_where_a_feed_was(tmp_path: Path) -> None:
+    with drumlin.open(tmp_path / "s") as store:
+        table = store.table("t")
+        table.create({"id": "int64", "name": "string"}, key=["id"])
+        feed = table.follow()
+        for id in range(4):
+            table.upsert({"id": [id], "name": [None]})
+        assert [row["id"] for row in next(feed)] == [0]
+        place = feed.place
+        store.checkpoint()
+        table.delete("id = 0")
+    code = (
+        f"import drumlin\nfeed = drumlin.open({str(tmp_path / 's')!r}).table('t').follow({place!r})\n"
+        "for changes in iter(lambda: feed.next(0), None): print([(row['_change'], row['id']) for row in changes])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert said[:-1] == [f"[('insert', {id})]" for id in (1, 2, 3)] + ["[('delete', 0)]"]
+
+
+def test_a_place_of_another_table_or_of_versions_that_are_gone(store: drumlin.Store) -> None:
+    feeds = []
+    for path in ("a", "b"):
+        store.write(path, {"id": [1], "name": ["x"]})
+        feeds.append(store.table(path).follow())
+    with pytest.raises(drumlin.SnapshotExpired, match="another table"):
+        store.table("b").follow(feeds[0].place)
+    for name in "yz":
+        store.append("a", {"id": [2], "name": [name]})
+    store.delete_versions({"a": [0]})
+    with pytest.raises(drumlin.SnapshotExpired):
+        feeds[0].next(0)
+    store.drop("a")
+    with pytest.raises(drumlin.NotFound):
+        feeds[0].next(0)
+    store.write("b", {"id": [2], "name": ["y"]})
+    assert [row for rows in told(feeds[1]) for row in rows] == [("delete", 1, "x"), ("insert", 2, "y")]
+
+
+def test_a_feed_that_waits_is_woken_by_a_commit_and_ends_with_the_store(
+    store: drumlin.Store, people: drumlin.Table
+) -> None:
+    feed = people.follow()
+    threading.Timer(0.05, lambda: people.upsert({"id": [1], "name": ["Ada"]})).start()
+    assert [row["id"] for row in next(feed)] == [1]
+    assert feed.next(dt.timedelta(milliseconds=10)) is None
+    waiting: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            next(feed)
+        except drumlin.Error as error:
+            waiting.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    store.close()
+    thread.join(30)
+    assert [type(error) for error in waiting] == [drumlin.Closed]
