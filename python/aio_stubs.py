@@ -68,10 +68,10 @@ import polars as _pl
 import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
-    DropReport, Event, Expr, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, ProjectionEntry,
-    PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema, Snapshot, Splits,
-    StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan,
-    VerifyReport, Version, VersionsReport,
+    DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node,
+    ProjectionEntry, PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema,
+    Snapshot, Splits, StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui,
+    UpdateReport, VacuumPlan, VerifyReport, Version, VersionsReport,
 )
 from drumlin._arguments.applied import ColumnFunction
 from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode

@@ -33,7 +33,7 @@ _NOUNS = """The package is organised by nouns: `drumlin.open` returns a store, w
 | [`Dataset`](dataset.md) | `store.scan(pattern)`: many tables as one, for engines and groups |
 | [`Result`](results.md) | `store.read(path)`: rows as Arrow, pandas, Polars or NumPy |
 """
-_FEEDS = ["ChangeFeed", "Commit", "Event", "RowFeed", "RowChanges"]
+_FEEDS = ["ChangeFeed", "Commit", "Event", "RowFeed", "RowChanges", "Follower"]
 _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {

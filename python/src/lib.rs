@@ -10,6 +10,7 @@ mod clause;
 mod collect;
 mod constraints;
 mod dataset;
+mod diff;
 mod errors;
 mod event;
 mod figures;
@@ -84,7 +85,7 @@ mod _drumlin {
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
     #[pymodule_export]
-    use super::row_changes::{RowChanges, RowFeed};
+    use super::row_changes::{Follower, RowChanges, RowFeed, drop_follower, follow, followers};
     #[pymodule_export]
     use super::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
     #[pymodule_export]

@@ -1,53 +1,76 @@
-//! The rows in which versions of a table differ, and the feed of what commits change in one.
+//! The feed of what commits change in a table, and its followers.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use drumlin::{Cancel, DiffOptions, Error, FeedPlace, Filter, FollowFrom, FollowOptions};
+use drumlin::{Error, FeedPlace, Filter, FollowFrom, FollowOptions};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 
-use crate::call::{detached, long, wait};
+use crate::call::{detached, wait};
 use crate::errors::raise;
 use crate::event::Span;
 use crate::open_store::Store;
 use crate::options::{When, as_of};
-use crate::reports::time;
-use crate::result::{Batches, Prepared, Stream};
+use crate::reports::{describe, record, time};
+use crate::result::Batches;
+use crate::table::Table;
 
-/// The rows in which versions differ, as a stream.
-pub fn diff(
-    py: Python<'_>,
-    table: &drumlin::Table,
-    since: When,
-    until: Option<When>,
-    columns: Option<Vec<String>>,
-    each_version: bool,
-) -> PyResult<Stream> {
-    let cancel = Cancel::default();
-    let options = DiffOptions { columns, each_version, cancel: cancel.clone() };
-    let (since, until) = (as_of(Some(since)), as_of(until));
-    let diff = long(py, std::slice::from_ref(&cancel), || table.diff(&since, &until, &options))?;
-    Ok(Stream::new(diff.schema(), Prepared { scan: Box::new(diff), cancel }))
-}
-
-/// Follows a table from `since` on: now, if it is not given.
+/// Follows a table from `since` on: now, if it is not given. With a `name`, as a follower for which versions are kept for
+/// `keep` microseconds.
+#[pyfunction]
+#[pyo3(signature = (table, since, filter, name, keep))]
 pub fn follow(
     py: Python<'_>,
-    table: &drumlin::Table,
-    store: Py<Store>,
+    table: &Table,
     since: Option<When>,
     filter: Option<&str>,
+    name: Option<String>,
+    keep: Option<u64>,
 ) -> PyResult<RowFeed> {
     let from = match since {
         None => FollowFrom::Now,
         Some(When::Snapshot(text)) => FollowFrom::parse(&text).map_err(raise)?,
         since => FollowFrom::After(as_of(since)),
     };
-    let options = FollowOptions { filter: filter.map(Filter::parse).transpose().map_err(raise)?, ..Default::default() };
-    let feed = detached(py, || table.follow(&from, &options))?;
-    Ok(RowFeed { place: Mutex::new(feed.place()), feed: Mutex::new(Some(feed)), store })
+    let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
+    let mut options = FollowOptions { filter, follower: name, ..FollowOptions::default() };
+    options.keep = keep.map_or(options.keep, Duration::from_micros);
+    let feed = detached(py, || table.core.follow(&from, &options))?;
+    Ok(RowFeed { place: Mutex::new(feed.place()), feed: Mutex::new(Some(feed)), store: table.store.clone_ref(py) })
+}
+
+/// The followers of a table.
+#[pyfunction]
+pub fn followers(py: Python<'_>, table: &Table) -> PyResult<Vec<Follower>> {
+    let info = |info: drumlin::FollowerInfo| Follower {
+        name: info.name,
+        place: info.place.to_string(),
+        version: info.version.map(|version| version.0),
+        keep: info.keep,
+    };
+    Ok(detached(py, || table.core.followers())?.into_iter().map(info).collect())
+}
+
+/// Removes a follower of a table.
+#[pyfunction]
+pub fn drop_follower(py: Python<'_>, table: &Table, name: &str) -> PyResult<()> {
+    detached(py, || table.core.drop_follower(name))
+}
+
+record! {
+    /// A follower of a table.
+    Follower {
+        /// Its name.
+        name: String,
+        /// Up to where it is done.
+        place: String,
+        /// The last version of which it has all; None if it has none.
+        version: Option<u64>,
+        /// How long versions that it has not read are kept for it.
+        keep: Duration,
+    } {}
 }
 
 /// What commits change in a table: see `drumlin.RowFeed`.
@@ -58,6 +81,18 @@ pub struct RowFeed {
     /// Where it was when it last came back.
     place: Mutex<FeedPlace>,
     store: Py<Store>,
+}
+
+impl RowFeed {
+    fn taken(&self) -> PyResult<drumlin::RowFeed> {
+        let taken = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        taken.ok_or_else(|| raise(Error::invalid("the feed is in use by another thread")))
+    }
+
+    fn put_back(&self, feed: drumlin::RowFeed) {
+        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = feed.place();
+        *self.feed.lock().unwrap_or_else(PoisonError::into_inner) = Some(feed);
+    }
 }
 
 #[pymethods]
@@ -72,15 +107,21 @@ impl RowFeed {
     #[pyo3(signature = (timeout=None))]
     fn next(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<Option<RowChanges>> {
         let timeout = timeout.map(Span::duration).transpose()?;
-        let taken = self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut feed = taken.ok_or_else(|| raise(Error::invalid("the feed is in use by another thread")))?;
+        let mut feed = self.taken()?;
         let came = wait(py, timeout, |step| {
             let came = feed.next(Some(step))?;
             came.map(|changes| Ok(RowChanges { batch: changes.to_batch()?, changes })).transpose()
         });
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = feed.place();
-        *self.feed.lock().unwrap_or_else(PoisonError::into_inner) = Some(feed);
+        self.put_back(feed);
         came
+    }
+
+    /// Notes that all that was returned has been dealt with.
+    fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
+        let mut feed = self.taken()?;
+        let done = detached(py, || feed.acknowledge());
+        self.put_back(feed);
+        done
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

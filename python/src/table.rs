@@ -17,6 +17,7 @@ use pyo3::types::PyDict;
 use crate::call::{Detached, detached, on_caller, with_progress};
 use crate::clause::{Clause, assignments, when_matched, when_not_matched};
 use crate::constraints::{self, Known};
+use crate::diff::diff;
 use crate::figures::TableStat;
 use crate::foreign::GivenSchema;
 use crate::input::Input;
@@ -25,16 +26,15 @@ use crate::open_store::Store;
 use crate::options::{When, compression_of, index_options, lookup_options, missing, schema_mode};
 use crate::reports::{DropReport, Index, Version};
 use crate::result::{Batches, Reading, Stream};
-use crate::row_changes::{self, RowFeed};
 use crate::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
 use crate::schema::Schema;
 
 /// The table at a path.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Table {
-    core: Detached<drumlin::Table>,
+    pub core: Detached<drumlin::Table>,
     /// For the garbage collector, which must see whose functions the table keeps alive.
-    store: Py<Store>,
+    pub store: Py<Store>,
 }
 
 impl Table {
@@ -572,12 +572,7 @@ impl Table {
         columns: Option<Vec<String>>,
         each_version: bool,
     ) -> PyResult<Stream> {
-        row_changes::diff(py, &self.core, since, until, columns, each_version)
-    }
-
-    /// The rows that commits change from `since` on.
-    fn follow(&self, py: Python<'_>, since: Option<When>, filter: Option<&str>) -> PyResult<RowFeed> {
-        row_changes::follow(py, &self.core, self.store.clone_ref(py), since, filter)
+        diff(py, &self.core, since, until, columns, each_version)
     }
 
     fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {

@@ -152,3 +152,46 @@ def test_a_feed_that_waits_is_woken_by_a_commit_and_ends_with_the_store(
     store.close()
     thread.join(30)
     assert [type(error) for error in waiting] == [drumlin.Closed]
+
+
+def test_a_follower_goes_on_where_it_was_though_versions_are_short_lived(tmp_path: Path) -> None:
+    with drumlin.open(tmp_path / "s") as store:
+        table = store.table("t")
+        table.write({"id": [0], "name": ["a"]})
+        store.set_retention("t", keep_last=1)
+        feed = table.follow(name="billing", keep=dt.timedelta(days=1))
+        table.append({"id": [1], "name": ["b"]})
+        table.append({"id": [2], "name": ["c"]})
+        assert told(feed) == [[("insert", 1, "b")], [("insert", 2, "c")]]
+    with drumlin.open(tmp_path / "s") as store:
+        table = store.table("t")
+        assert len(table.versions()) == 3
+        [follower] = table.followers()
+        assert (follower.name, follower.version, follower.keep) == ("billing", 0, dt.timedelta(days=1))
+        first, second = table.follow(name="billing"), table.follow(name="billing")
+        assert told(second) == [[("insert", 1, "b")], [("insert", 2, "c")]]
+        second.acknowledge()
+        assert len(table.versions()) == 1
+        with pytest.raises(drumlin.ConditionFailed, match="another consumer"):
+            first.acknowledge()
+        table.drop_follower("billing")
+        assert table.followers() == []
+        with pytest.raises(drumlin.NotFound):
+            table.drop_follower("billing")
+        with pytest.raises(drumlin.ConditionFailed):
+            second.acknowledge()
+
+
+def test_what_a_follower_is_not(people: drumlin.Table) -> None:
+    with pytest.raises(drumlin.InvalidArgument, match="name"):
+        people.follow(keep=dt.timedelta(days=1))
+    with pytest.raises(drumlin.InvalidArgument, match="under a name"):
+        people.follow().acknowledge()
+    for name in ("", "a\nb"):
+        with pytest.raises(drumlin.InvalidArgument, match="name of a follower"):
+            people.follow(name=name)
+    with pytest.raises(TypeError):
+        people.follow(name=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        people.follow(name="f", keep=5)  # type: ignore[arg-type]
+    assert people.followers() == []

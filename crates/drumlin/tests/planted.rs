@@ -33,6 +33,11 @@ mod faults {
     pub mod histories_folder;
     pub mod log_faults;
 }
+#[path = "it/feeds"]
+mod feeds {
+    pub mod followers;
+    pub mod row_feeds;
+}
 #[path = "it/indexes"]
 mod indexes {
     pub mod basics;
@@ -73,7 +78,6 @@ mod processes {
 mod rows {
     pub mod aggregates;
     pub mod diffs;
-    pub mod feeds;
     pub mod keyed_model;
     pub mod merges;
     pub mod ordered;
@@ -100,6 +104,7 @@ use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use expiry::ttl;
 use faults::{clocks, crash, histories, histories_folder, log_faults};
+use feeds::{followers, row_feeds};
 use indexes::{basics, index_model, unique};
 use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
@@ -107,7 +112,7 @@ use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, feeds, keyed_model, merges, ordered, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 
 /// Those of which history a store has.
@@ -399,7 +404,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 126] = [
+    let single: [(Bug, Check); 128] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -469,9 +474,11 @@ fn main() {
         (Bug::DeleteByOwnClock, ttl::clocks_that_are_ahead_destroy_nothing),
         (Bug::LeaveExpired, ttl::keys_of_expired_rows_are_free),
         (Bug::DiffWithoutExpiry, ttl::differences_tell_what_has_expired),
-        (Bug::FeedForgetsMemory, feeds::rows_in_memory_are_told),
-        (Bug::FeedUpdatesExpired, feeds::expired_rows_are_told),
-        (Bug::FeedFiltersAfter, feeds::filtered_rows_are_told),
+        (Bug::FeedForgetsMemory, row_feeds::rows_in_memory_are_told),
+        (Bug::FeedUpdatesExpired, row_feeds::expired_rows_are_told),
+        (Bug::FeedFiltersAfter, row_feeds::filtered_rows_are_told),
+        (Bug::ForgetFollowers, followers::followers_miss_nothing),
+        (Bug::ForgetEpoch, followers::earlier_consumers_are_refused),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -60,7 +60,19 @@ from drumlin._drumlin.reports import (
     Version,
     VersionsReport,
 )
-from drumlin._drumlin.rows import DeleteReport, MergeReport, RowChanges, RowFeed, RowsReport, UpdateReport
+from drumlin._drumlin.rows import (
+    DeleteReport,
+    Follower,
+    Lookup,
+    MergeReport,
+    RowChanges,
+    RowFeed,
+    RowsReport,
+    UpdateReport,
+    drop_follower,
+    follow,
+    followers,
+)
 from drumlin._drumlin.ui import Ui
 from drumlin._drumlin.watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
@@ -75,14 +87,15 @@ __all__ = [
     "CheckpointReport",
     "Commit",
     "Condition",
+    "CopyReport",
+    "CopyToReport",
     "Dataset",
     "DatasetPlan",
     "DeleteReport",
-    "CopyReport",
-    "CopyToReport",
     "DropReport",
     "Event",
     "Fault",
+    "Follower",
     "Hold",
     "Holding",
     "ImportReport",
@@ -91,8 +104,8 @@ __all__ = [
     "ListEntry",
     "Lookup",
     "Loss",
-    "MergeReport",
     "Mask",
+    "MergeReport",
     "Node",
     "NodeChange",
     "NodeChanges",
@@ -142,7 +155,10 @@ __all__ = [
     "abort_staged",
     "collect_many",
     "commit_staged",
+    "drop_follower",
     "expression_parts",
+    "follow",
+    "followers",
     "main",
     "make_bars",
     "open",
@@ -204,20 +220,6 @@ class Batches:
         """The number of rows in all batches."""
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
-
-@final
-class Lookup:
-    """The result of a look-up by key."""
-
-    def row(self, at: int) -> dict[str, Any] | None:
-        """The row of the key at position `at`, or None."""
-    @property
-    def keys(self) -> Batches: ...
-    @property
-    def rows(self) -> Batches: ...
-    @property
-    def found(self) -> Mask: ...
-    def __len__(self) -> int: ...
 
 @final
 class Stream:
@@ -466,7 +468,6 @@ class Table:
     def indexes(self) -> _List[Index]: ...
     def order(self) -> tuple[_List[str], _List[str]]: ...
     def diff(self, since: _When, until: _When | None, columns: _List[str] | None, each_version: bool) -> Stream: ...
-    def follow(self, since: _When | None, filter: str | None) -> RowFeed: ...
     def versions(self) -> _List[Version]: ...
     def set_metadata(self, metadata: str | None, as_of: _When | None = None) -> None: ...
     def stat(self) -> TableStat: ...

@@ -1,19 +1,26 @@
 """What calls that change rows return, and feeds of such changes, as the core defines them."""
 
 import datetime as dt
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
-from drumlin._drumlin import Batches
+from drumlin._drumlin import Batches, Table
+from drumlin._drumlin import _When as _When
+from drumlin._drumlin.arrays import Mask
 from drumlin._drumlin.reports import Version
 from drumlin._results.result import Result
 
 __all__ = [
     "DeleteReport",
+    "Follower",
+    "Lookup",
     "MergeReport",
     "RowChanges",
     "RowFeed",
     "RowsReport",
     "UpdateReport",
+    "drop_follower",
+    "follow",
+    "followers",
 ]
 
 @final
@@ -88,11 +95,27 @@ class UpdateReport:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
+class Lookup:
+    """The result of a look-up by key."""
+
+    def row(self, at: int) -> dict[str, Any] | None:
+        """The row of the key at position `at`, or None."""
+    @property
+    def keys(self) -> Batches: ...
+    @property
+    def rows(self) -> Batches: ...
+    @property
+    def found(self) -> Mask: ...
+    def __len__(self) -> int: ...
+
+@final
 class RowFeed:
     """What commits change in a table: see `drumlin.RowFeed`."""
 
     @property
     def place(self) -> str: ...
+    def acknowledge(self) -> None:
+        """Notes that all that was returned has been dealt with."""
     def next(self, timeout: float | dt.timedelta | None = None) -> RowChanges | None: ...
 
 @final
@@ -109,3 +132,32 @@ class RowChanges:
     def place(self) -> str: ...
     @property
     def rows(self) -> Batches: ...
+
+@final
+class Follower:
+    """A follower of a table."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+    @property
+    def place(self) -> str:
+        """Up to where it is done."""
+    @property
+    def version(self) -> int | None:
+        """The last version of which it has all; None if it has none."""
+    @property
+    def keep(self) -> dt.timedelta:
+        """How long versions that it has not read are kept for it."""
+    def __eq__(self, value: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+def follow(table: Table, since: _When | None, filter: str | None, name: str | None, keep: int | None) -> RowFeed:
+    """Follows a table from `since` on: now, if it is not given. With a `name`, as a follower for which versions are
+    kept for `keep` microseconds."""
+
+def followers(table: Table) -> list[Follower]:
+    """The followers of a table."""
+
+def drop_follower(table: Table, name: str) -> None:
+    """Removes a follower of a table."""

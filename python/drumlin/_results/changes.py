@@ -115,6 +115,14 @@ class RowFeed(Habits):
         came = self._core.next(timeout)
         return None if came is None else RowChanges(came, self._path)
 
+    def acknowledge(self) -> None:
+        """Notes that all that this feed has returned was dealt with: the next consumer of its follower goes on after
+        it, and versions before it are no longer kept for it. One commit; none if nothing came since.
+
+        Raises :class:`drumlin.ConditionFailed` if another consumer has taken the follower up since, or if it was
+        dropped: then this one must stop."""
+        self._core.acknowledge()
+
     def __iter__(self) -> "RowFeed":
         return self
 

@@ -1,10 +1,21 @@
 """The versions of a table: listed, compared, followed."""
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
 from drumlin import _drumlin
-from drumlin._arguments.checks import AsOf, FilterLike, Params, as_of_argument, column_names, note
+from drumlin._arguments.checks import (
+    AsOf,
+    FilterLike,
+    Params,
+    as_of_argument,
+    column_names,
+    note,
+    optional_micros,
+    optional_text,
+    text,
+)
 from drumlin._arguments.named import names_arguments
 from drumlin._drumlin import Version
 from drumlin._errors import InvalidArgument
@@ -84,7 +95,13 @@ class History:
         return Diff(self._core, asked)
 
     def follow(
-        self, since: AsOf | None = None, *, where: FilterLike | None = None, params: Params | None = None
+        self,
+        since: AsOf | None = None,
+        *,
+        where: FilterLike | None = None,
+        params: Params | None = None,
+        name: str | None = None,
+        keep: dt.timedelta | None = None,
     ) -> RowFeed:
         """The rows that commits change in this table, in order, including those of future commits: an iterator that
         waits for the next. It returns what each commit inserted, updated (the row before and after) and deleted.
@@ -99,18 +116,34 @@ class History:
         :exc:`drumlin.NotFound` once the table is dropped. Changes of columns alone are not told; rows that expire are
         told when a checkpoint deletes them, rows erased by a purge are not.
 
+        With a ``name``, it is the feed of a follower, whose place the table keeps: it begins where
+        :meth:`RowFeed.acknowledge` was last called, and at ``since`` only if there is no such follower yet. Versions
+        after that are kept for ``keep`` (default: 7 days) after they were superseded, whatever the retention says. So
+        each change comes at least once, over restarts and crashes. The feed that was made last under the
+        name is its only consumer: ``acknowledge`` raises :class:`drumlin.ConditionFailed` for those before.
+
         >>> import drumlin
         >>> store = drumlin.open("memory://")
         >>> people = store.table("people")
         >>> _ = people.create({"id": "int64", "name": "string"}, key=["id"])
-        >>> feed = people.follow()
+        >>> feed = people.follow(name="billing")
         >>> _ = people.upsert({"id": [1], "name": ["Ada"]})
         >>> _ = people.update({"name": "'Ada L.'"}, where="id = 1")
         >>> [(row["_change"], row["name"]) for row in next(feed)]
         [('insert', 'Ada')]
-        >>> [(row["_change"], row["name"]) for row in next(feed)]
+        >>> feed.acknowledge()
+        >>> [(row["_change"], row["name"]) for row in next(people.follow(name="billing"))]
         [('update_before', 'Ada'), ('update_after', 'Ada L.')]
-        >>> feed.next(timeout=0) is None
-        True
         """
-        return RowFeed(self._core.follow(as_of_argument(since, "since"), self._filter(where, params)), self.path)
+        if keep is not None and name is None:
+            raise InvalidArgument("keep is for a follower; give it a name: follow(name=..., keep=...)")
+        asked = as_of_argument(since, "since"), self._filter(where, params), optional_text(name, "name")
+        return RowFeed(_drumlin.follow(self._core, *asked, optional_micros(keep, "keep")), self.path)
+
+    def followers(self) -> list[_drumlin.Follower]:
+        """The followers of the table, by name: see :meth:`follow`."""
+        return _drumlin.followers(self._core)
+
+    def drop_follower(self, name: str) -> None:
+        """Removes a follower: nothing is kept for it any more, and what its consumer acknowledges is refused."""
+        _drumlin.drop_follower(self._core, text(name, "name"))

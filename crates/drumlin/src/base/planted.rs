@@ -298,6 +298,10 @@ pub enum Bug {
     FeedUpdatesExpired = 27,
     /// A feed's filter asks what rows became, and not what they were.
     FeedFiltersAfter = 28,
+    /// Retention removes versions that a follower has not read.
+    ForgetFollowers = 29,
+    /// A consumer whose place another has taken moves the follower on.
+    ForgetEpoch = 30,
 }
 
 #[cfg(feature = "planted-bugs")]

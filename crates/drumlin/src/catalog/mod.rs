@@ -5,6 +5,7 @@
 //! machine that reads the log.
 
 mod effects;
+mod followers;
 mod holds;
 mod ledger;
 mod patterns;
@@ -29,6 +30,7 @@ pub use effects::features::{
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};
+pub use followers::{Follower, Followers};
 pub use holds::{Hold, HoldKind, Holds, Job, ended};
 pub use ledger::{BlockUse, Inline, Ledger};
 pub use patterns::compare::Compare;

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sequences, Sessions, TableMap, Totals, Trash,
-    Trigger, Views,
+    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sequences, Sessions, TableMap,
+    Totals, Trash, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
@@ -56,6 +56,8 @@ pub struct State {
     pub trash: Trash,
     /// What their sequences have given out.
     pub sequences: Sequences,
+    /// Who follows them.
+    pub followers: Followers,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
@@ -125,6 +127,7 @@ impl State {
             tables: self.tables.clone(),
             trash: self.trash.clone(),
             sequences: self.sequences.clone(),
+            followers: self.followers.clone(),
             snapshots: self.snapshots.clone(),
             ledger: self.ledger.clone(),
             holds: self.holds.clone(),
@@ -393,6 +396,7 @@ impl State {
         if table.pins.is_empty() {
             self.tables.remove(id)?;
             self.sequences.forget(id);
+            self.followers.forget(id);
         } else {
             self.tables.put(table)?;
         }

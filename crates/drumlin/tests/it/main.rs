@@ -8,6 +8,7 @@ mod commits;
 mod contracts;
 mod expiry;
 mod faults;
+mod feeds;
 mod indexes;
 mod keys;
 mod maintenance;

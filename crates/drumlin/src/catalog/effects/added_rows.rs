@@ -59,7 +59,8 @@ impl Effect {
             | Effect::AdvanceSequences { .. }
             | Effect::DropIndex { .. }
             | Effect::PutRuns { .. }
-            | Effect::ProveIndex { .. } => false,
+            | Effect::ProveIndex { .. }
+            | Effect::PutFollower { .. } => false,
         }
     }
 }

@@ -22,6 +22,7 @@ impl Effect {
             Effect::EraseRows { .. } | Effect::SetSchemas { .. } => "erases rows",
             Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
+            Effect::PutFollower { .. } => "records a follower",
             Effect::PutIndex { .. } | Effect::DropIndex { .. } => "creates or drops an index",
             Effect::PutRuns { .. } | Effect::ProveIndex { .. } => "fills an index",
             Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::catalog::{HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
+use crate::catalog::{Follower, HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
 use crate::table::{
     Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
     RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
@@ -382,6 +382,15 @@ pub enum Effect {
         /// The number of the index; one that is gone is ignored.
         index: u64,
     },
+    /// Makes a follower of a table, moves it on, or removes it.
+    PutFollower {
+        /// The table.
+        table: TableId,
+        /// Its name.
+        name: String,
+        /// What it is from now on; `None` if it is removed.
+        follower: Option<Follower>,
+    },
 }
 
 impl Effect {
@@ -409,6 +418,7 @@ impl Effect {
             | Effect::DropIndex { table, .. }
             | Effect::PutRuns { table, .. }
             | Effect::ProveIndex { table, .. }
+            | Effect::PutFollower { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -490,6 +500,7 @@ impl Effect {
             | Effect::DropIndex { table, .. }
             | Effect::PutRuns { table, .. }
             | Effect::ProveIndex { table, .. }
+            | Effect::PutFollower { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

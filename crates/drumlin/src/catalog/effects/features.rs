@@ -18,7 +18,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_GENERATED
     | FEATURE_INDEXES
     | FEATURE_UNIQUE
-    | FEATURE_TTL;
+    | FEATURE_TTL
+    | FEATURE_FOLLOWERS;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -29,7 +30,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_GENERATED
     | FEATURE_INDEXES
     | FEATURE_UNIQUE
-    | FEATURE_TTL;
+    | FEATURE_TTL
+    | FEATURE_FOLLOWERS;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -61,6 +63,8 @@ pub const FEATURE_INDEXES: u64 = 4096;
 pub const FEATURE_UNIQUE: u64 = 8192;
 /// A schema says when rows expire.
 pub const FEATURE_TTL: u64 = 16384;
+/// The entry makes followers of tables, or moves them on.
+pub const FEATURE_FOLLOWERS: u64 = 32768;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -92,6 +96,7 @@ impl Effect {
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
             Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
+            Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
             Effect::PutIndex { definition, .. } if definition.is_unique() => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,
             Effect::ProveIndex { .. } => FEATURE_INDEXES | FEATURE_UNIQUE,

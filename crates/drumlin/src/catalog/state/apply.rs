@@ -108,6 +108,10 @@ impl State {
                 self.get(*table)?;
                 self.sequences.advance(*table, next);
             }
+            Effect::PutFollower { table, name, follower } => {
+                self.get(*table)?;
+                self.followers.put(*table, name, follower.as_ref());
+            }
             Effect::PutIndex { table, definition } => {
                 let next = self.get(*table)?.with_index(definition)?;
                 self.tables.put(next)?;

@@ -46,12 +46,21 @@ impl State {
         let mut expired = Vec::new();
         for table in self.tables.read(|figures| all || figures.due.is_some_and(|due| due < now)) {
             let table = table?;
-            let versions = self.retention(table.id).expired(table.versions.iter(), now);
+            let versions = self.expired_of(&table, now);
             if !versions.is_empty() {
                 expired.push((table.id, versions));
             }
         }
         Ok(expired)
+    }
+
+    /// The versions of a table that retention removes at `now` and that no follower needs.
+    pub fn expired_of(&self, table: &TableState, now: Timestamp) -> Vec<Version> {
+        let mut expired = self.retention(table.id).expired(table.versions.iter(), now);
+        if !expired.is_empty() {
+            self.followers.spare(table, &mut expired, now);
+        }
+        expired
     }
 
     /// The same state, with the tables that are as they were in `written` in the pages that were written of it.

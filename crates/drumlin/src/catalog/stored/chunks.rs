@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Holds, Packed, Sequences, State, TableMap, Trash};
+use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Sequences, State, TableMap, Trash};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -87,6 +87,9 @@ pub struct Index {
     /// After those, if there are any: what sequences have given out.
     #[serde(skip)]
     sequences: Chunks<TableId>,
+    /// After those, if there are any: followers.
+    #[serde(skip)]
+    followers: Chunks<TableId>,
 }
 
 impl Index {
@@ -97,7 +100,11 @@ impl Index {
             let bytes = postcard::to_extend(&self.holds, bytes)?;
             let bytes = postcard::to_extend(&self.uses, bytes)?;
             let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
-            if self.sequences.is_empty() { Ok(bytes) } else { postcard::to_extend(&self.sequences, bytes) }
+            if self.sequences.is_empty() && self.followers.is_empty() {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.sequences, bytes)?;
+            if self.followers.is_empty() { Ok(bytes) } else { postcard::to_extend(&self.followers, bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -112,7 +119,9 @@ impl Index {
             let (pasts, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (sequences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            Ok::<_, postcard::Error>((Self { instants, holds, uses, pasts, pages, sequences, ..index }, rest))
+            let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, ..index };
+            Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
         let unknown = index.uses & !FEATURES_KNOWN;
@@ -162,6 +171,12 @@ impl Index {
                 &now.sequences.0,
                 &mut pack,
             )?,
+            followers: write_map(
+                Section::new(&old.followers, &emptied),
+                &then.followers.0,
+                &now.followers.0,
+                &mut pack,
+            )?,
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -180,7 +195,7 @@ impl Index {
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
         let rest = of(&self.instants).chain(of(&self.pasts)).chain(self.page_places());
-        catalog.chain(ledger).chain(rest).chain(of(&self.sequences))
+        catalog.chain(ledger).chain(rest).chain(of(&self.sequences)).chain(of(&self.followers))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].
@@ -225,7 +240,8 @@ impl Index {
                 self.pages.iter().zip(chunks.by_ref()).map(|(page, (_, bytes))| page.page(bytes.clone())).collect(),
             )?,
         };
-        state.sequences = Sequences(read_map(chunks.take(self.sequences.len()))?);
+        state.sequences = Sequences(read_map(chunks.by_ref().take(self.sequences.len()))?);
+        state.followers = Followers(read_map(chunks.take(self.followers.len()))?);
         Ok(state)
     }
 

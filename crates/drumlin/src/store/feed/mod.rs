@@ -1,5 +1,6 @@
 //! What follows commits: the change feed, triggers, projections. Sees commits only once they are made.
 
+pub(super) mod begin;
 pub(super) mod changes;
 pub(super) mod cursor;
 pub(super) mod follow;

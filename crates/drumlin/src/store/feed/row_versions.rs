@@ -32,7 +32,9 @@ pub(super) struct OpenVersion {
     pub filter: Option<Filter>,
     /// Keys that were written since the version before, which are compared one by one.
     pub keys: Option<WrittenKeys>,
-    /// How many rows were found.
+    /// What was found to see whether there is more.
+    pub ahead: Option<(RecordBatch, StringArray)>,
+    /// How many rows were handed out.
     pub done: usize,
     pub diff: Diff,
 }
@@ -73,6 +75,9 @@ pub(super) fn while_written(table: &TableState, source: &Source<'_>, rows: Arc<M
 impl OpenVersion {
     /// The next rows; `None` at its end.
     pub fn next(&mut self, store: &Store, cancel: &Cancel) -> Result<Option<(RecordBatch, StringArray)>> {
+        if let Some(ahead) = self.ahead.take() {
+            return Ok(Some(ahead));
+        }
         loop {
             let (rows, changes) = match self.next_by_key(store, cancel)? {
                 Some(found) => found,
@@ -86,6 +91,12 @@ impl OpenVersion {
                 return Ok(Some((rows, changes)));
             }
         }
+    }
+
+    /// Whether all was handed out.
+    pub fn is_done(&mut self, store: &Store, cancel: &Cancel) -> Result<bool> {
+        self.ahead = self.next(store, cancel)?;
+        Ok(self.ahead.is_none())
     }
 
     /// What became of the next keys that had been written since the version before.

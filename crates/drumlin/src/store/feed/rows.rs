@@ -78,12 +78,14 @@ impl RowChanges {
 
 /// The rows that commits change in a table, in their order, as they are made. See [`Table::follow`].
 pub struct RowFeed {
-    store: Store,
-    path: Path,
+    pub(super) store: Store,
+    pub(super) path: Path,
     /// In the ids of columns.
     filter: Option<Filter>,
     cancel: Cancel,
-    place: FeedPlace,
+    pub(super) place: FeedPlace,
+    /// The name of the follower whose consumer it is, and the epoch of that.
+    pub(super) follower: Option<(String, u64)>,
     /// Commits that wrote rows by key, still to be handed out.
     written: VecDeque<RowChanges>,
     open: Option<OpenVersion>,
@@ -91,8 +93,15 @@ pub struct RowFeed {
 
 impl RowFeed {
     /// The feed from `place` on; the filter is in the ids of columns.
-    pub(super) fn new(store: Store, path: Path, filter: Option<Filter>, cancel: Cancel, place: FeedPlace) -> Self {
-        Self { store, path, filter, cancel, place, written: VecDeque::new(), open: None }
+    pub(super) fn new(
+        store: Store,
+        path: Path,
+        filter: Option<Filter>,
+        cancel: Cancel,
+        place: FeedPlace,
+        follower: Option<(String, u64)>,
+    ) -> Self {
+        Self { store, path, filter, cancel, place, follower, written: VecDeque::new(), open: None }
     }
 
     /// Where it is: a feed that begins there goes on with what this one would hand out next.
@@ -184,10 +193,7 @@ impl RowFeed {
                             ));
                         }
                     }
-                    None => {
-                        self.place = FeedPlace { version: Some(open.version), since: None, rows: 0, ..self.place };
-                        self.open = None;
-                    }
+                    None => self.close_version(),
                 }
                 continue;
             }
@@ -195,6 +201,26 @@ impl RowFeed {
             if !self.advance(&state, &pin)? {
                 return Ok((state.seq, None));
             }
+        }
+    }
+
+    /// Moves the place past the version that is under way, if all of it was handed out.
+    pub(super) fn settle_place(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        match open.is_done(&self.store, &self.cancel) {
+            Ok(true) => self.close_version(),
+            Ok(false) => {}
+            Err(e) => {
+                self.open = None;
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
+    fn close_version(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.place = FeedPlace { version: Some(open.version), since: None, rows: 0, ..self.place };
         }
     }
 
@@ -294,6 +320,7 @@ impl RowFeed {
             before: table.schema_of(base)?.clone(),
             filter: self.chosen(table.schema_of(next.version)?)?,
             keys: by_key,
+            ahead: None,
             done: 0,
             diff,
         });
@@ -317,6 +344,7 @@ impl RowFeed {
             before: table.schema_of(version)?.clone(),
             filter: self.chosen(table.schema_of(version)?)?,
             keys: None,
+            ahead: None,
             done: 0,
             diff: Diff::of_first(&self.store, view, &self.cancel)?,
         });

@@ -4,8 +4,10 @@
 //! only for a new format version, in addition to the old ones.
 
 mod expiring;
+mod followed;
 mod generated;
 mod indexed;
+mod versions;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,49 +32,9 @@ use drumlin::{
     WhenMatched, WhenNotMatched,
 };
 
+use self::versions::REFUSED;
+pub use self::versions::VERSIONS;
 use crate::support::{batch, numbered, read, rows};
-
-/// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 28] = [
-    "v5",
-    "v5-shared",
-    "v6",
-    "v6-shared",
-    "v7",
-    "v7-shared",
-    "v8",
-    "v8-shared",
-    // The same, with the feature of columns that change and rows changed in place.
-    "v8-changes",
-    "v8-changes-shared",
-    "v9",
-    "v9-shared",
-    // The same, with the feature of patches.
-    "v9-patches",
-    "v9-patches-shared",
-    // The same, with constraints, and columns of orders renamed.
-    "v9-order",
-    "v9-order-shared",
-    "v10",
-    "v10-shared",
-    // The same, with an id of the store and entries that name the one before them; a witness beside the root.
-    "v10-id",
-    "v10-id-shared",
-    // The same, with numbers and texts written by the codec of our own.
-    "v10-codec",
-    "v10-codec-shared",
-    // The same, with defaults that are made.
-    "v10-made",
-    "v10-made-shared",
-    // The same, with indexes.
-    "v10-indexed",
-    "v10-indexed-shared",
-    // The same, with rows that expire.
-    "v10-ttl",
-    "v10-ttl-shared",
-];
-/// Formats that are no longer read; each has a file with the format number.
-const REFUSED: [u32; 4] = [1, 2, 3, 4];
 
 /// Where a store is.
 pub fn folder(version: &str) -> PathBuf {
@@ -461,6 +423,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     generated::build(store)?;
     indexed::build(store)?;
     expiring::build(store)?;
+    followed::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -470,6 +433,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     generated::build_in_log(store)?;
     indexed::build_in_log(store)?;
     expiring::build_in_log(store)?;
+    followed::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -528,7 +492,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 10] = [
+        let checks: [(&str, &dyn Fn()); 11] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -539,6 +503,7 @@ fn stores_of_earlier_builds_open() {
             ("v10-made", &|| generated::check(&uri, &store)),
             ("v10-indexed", &|| indexed::check(&store)),
             ("v10-ttl", &|| expiring::check(&store)),
+            ("v10-followed", &|| followed::check(&store)),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -582,6 +547,7 @@ fn what_this_build_writes_it_reads_alike() {
         generated::check(&uri, &store);
         indexed::check(&store);
         expiring::check(&store);
+        followed::check(&store);
     }
 }
 

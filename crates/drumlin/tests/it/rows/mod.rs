@@ -4,7 +4,6 @@ pub mod aggregates;
 pub mod dataset;
 pub mod diffs;
 pub mod face;
-pub mod feeds;
 pub mod keyed;
 pub mod keyed_attacks;
 pub mod keyed_model;

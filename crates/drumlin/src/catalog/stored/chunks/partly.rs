@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{Sequences, State, TableMap, Trash};
+use crate::catalog::{Followers, Sequences, State, TableMap, Trash};
 use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -130,6 +130,8 @@ impl Index {
         }
         let sequences = take(self.sequences.len());
         state.sequences = Sequences(read_some("sequences", &self.sequences, sequences, &mut lost, id));
+        let followers = take(self.followers.len());
+        state.followers = Followers(read_some("followers", &self.followers, followers, &mut lost, id));
         state.tables = TableMap::of(tables);
         (state, lost)
     }

@@ -211,7 +211,11 @@ fn concerns_unique(effect: &Effect, state: &State) -> bool {
 
 /// The table that an effect makes a version of.
 fn version_of(effect: &Effect) -> Option<TableId> {
-    effect.version().map(|(table, _)| table)
+    match effect {
+        // What was kept for it may no longer be needed.
+        Effect::PutFollower { table, .. } => Some(*table),
+        effect => effect.version().map(|(table, _)| table),
+    }
 }
 
 /// Whether an effect is the store's own, even in a commit that a caller asked for: nothing is said of it.
@@ -221,6 +225,7 @@ fn is_upkeep(effect: &Effect) -> bool {
         Effect::AddBlocks { .. }
             | Effect::AddInline { .. }
             | Effect::Reclaimed { .. }
+            | Effect::PutFollower { .. }
             | Effect::OpenSession { .. }
             | Effect::FenceSessions { .. }
             | Effect::ForgetSessions { .. }
@@ -264,7 +269,7 @@ pub(in crate::store) fn expiry(
     let mut effects = Vec::new();
     for id in tables {
         let Some(table) = state.table(id)? else { continue };
-        let versions = state.retention(id).expired(table.versions.iter(), now);
+        let versions = state.expired_of(&table, now);
         effects.extend((!versions.is_empty()).then_some(Effect::DeleteVersions { table: id, versions }));
     }
     Ok(effects)

@@ -17,19 +17,19 @@ use drumlin::{
 
 use crate::support::{Row, batch, env, numbered, read, rows};
 
-const T: &str = "t";
+pub const T: &str = "t";
 
-type Rows = BTreeMap<i64, Option<String>>;
+pub type Rows = BTreeMap<i64, Option<String>>;
 
-fn open(disk: &SimDisk, clock: &Arc<ManualClock>, options: Options) -> Store {
+pub fn open(disk: &SimDisk, clock: &Arc<ManualClock>, options: Options) -> Store {
     drumlin::store::open_on(Arc::new(disk.clone()), env(clock, disk.counters().changes, 2), "sim", options).unwrap()
 }
 
-fn batch_of(rows: &Rows) -> RecordBatch {
+pub fn batch_of(rows: &Rows) -> RecordBatch {
     batch(&rows.iter().map(|(id, name)| (*id, name.clone())).collect::<Vec<Row>>())
 }
 
-fn keys(ids: &[i64]) -> RecordBatch {
+pub fn keys(ids: &[i64]) -> RecordBatch {
     RecordBatch::try_from_iter([("id", Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef)]).unwrap()
 }
 
@@ -37,20 +37,20 @@ fn follow(store: &Store, since: &FollowFrom) -> RowFeed {
     store.table(T).follow(since, &FollowOptions::default()).unwrap()
 }
 
-fn next(feed: &mut RowFeed) -> Option<RowChanges> {
+pub fn next(feed: &mut RowFeed) -> Option<RowChanges> {
     feed.next(Some(Duration::ZERO)).unwrap()
 }
 
 /// A copy of a table that its feed keeps in step.
 #[derive(Clone, Default)]
-struct Copy {
-    rows: Rows,
+pub struct Copy {
+    pub rows: Rows,
     time: Timestamp,
 }
 
 impl Copy {
     /// Applies changes, each of which must fit to what is there.
-    fn apply(&mut self, changes: &RowChanges, what: &str) {
+    pub fn apply(&mut self, changes: &RowChanges, what: &str) {
         assert!(changes.time >= self.time, "{what}: out of order");
         self.time = changes.time;
         for ((id, name), change) in rows(std::slice::from_ref(&changes.rows)).into_iter().zip(changes.changes.iter()) {
@@ -296,7 +296,7 @@ pub fn filtered_rows_are_told() -> Result<(), String> {
 }
 
 /// What a check says that has panicked.
-fn said(panic: Box<dyn std::any::Any + Send>) -> String {
+pub fn said(panic: Box<dyn std::any::Any + Send>) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }

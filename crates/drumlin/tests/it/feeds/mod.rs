@@ -1,0 +1,4 @@
+//! Feeds of the rows of tables, and their followers.
+
+pub mod followers;
+pub mod row_feeds;
