@@ -42,6 +42,7 @@ CHANGED = {
     ("Store", "transact"): {"function": "Callable[[Transaction], Awaitable[_T]]"},
     ("Sink", "transact"): {"function": "Callable[[Any], _T]"},
     ("Tree", "on"): {"callback": "Callable[[Event], object]"},
+    ("Table", "on"): {"callback": "Callable[[RowChanges], object]"},
 }
 #: Annotations that mean more here: rows may come from a handle.
 WIDER = {"FrameLike": "FrameLike | Result | Dataset | Diff"}

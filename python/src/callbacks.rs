@@ -18,6 +18,28 @@ impl Callback {
         let place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         place.as_ref().map(|function| function.bind(py).clone())
     }
+
+    /// Calls the function, of a trigger. An exception is shown, and is a failure of the call.
+    pub fn call<T: Send + for<'py> IntoPyObject<'py, Error: Into<PyErr>>>(&self, argument: T) -> Result<(), String> {
+        let said = Python::try_attach(|py| {
+            let Some(function) = self.get(py) else { return Ok(()) };
+            let raised = function.call1((argument,));
+            raised.map(drop).map_err(|raised| {
+                let text = traceback(py, &raised).unwrap_or_else(|_| raised.to_string());
+                raised.write_unraisable(py, Some(&function));
+                text
+            })
+        });
+        // Without an interpreter, there is nothing to call.
+        said.unwrap_or(Ok(()))
+    }
+}
+
+/// What Python prints for an exception.
+fn traceback(py: Python<'_>, raised: &PyErr) -> PyResult<String> {
+    let parts = (raised.get_type(py), raised.value(py), raised.traceback(py));
+    let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", parts)?.extract()?;
+    Ok(lines.concat())
 }
 
 /// The functions of a store.

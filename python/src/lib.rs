@@ -85,7 +85,7 @@ mod _drumlin {
     #[pymodule_export]
     use super::result::{Batch, Batches, Reading, Stream};
     #[pymodule_export]
-    use super::row_changes::{Follower, RowChanges, RowFeed, drop_follower, follow, followers};
+    use super::row_changes::{Follower, RowChanges, RowFeed, drop_follower, follow, followers, off_rows, on_rows};
     #[pymodule_export]
     use super::row_reports::{DeleteReport, MergeReport, RowsReport, UpdateReport};
     #[pymodule_export]

@@ -1,9 +1,11 @@
 //! The feed of what commits change in a table, and its followers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use drumlin::{Error, FeedPlace, Filter, FollowFrom, FollowOptions};
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use drumlin::{Error, FeedPlace, Filter, FollowFrom, FollowOptions, RowEvent, RowTriggerFn, Timestamp};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -34,11 +36,44 @@ pub fn follow(
         Some(When::Snapshot(text)) => FollowFrom::parse(&text).map_err(raise)?,
         since => FollowFrom::After(as_of(since)),
     };
-    let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
-    let mut options = FollowOptions { filter, follower: name, ..FollowOptions::default() };
-    options.keep = keep.map_or(options.keep, Duration::from_micros);
+    let options = options(filter, name, keep)?;
     let feed = detached(py, || table.core.follow(&from, &options))?;
     Ok(RowFeed { place: Mutex::new(feed.place()), feed: Mutex::new(Some(feed)), store: table.store.clone_ref(py) })
+}
+
+fn options(filter: Option<&str>, name: Option<String>, keep: Option<u64>) -> PyResult<FollowOptions> {
+    let filter = filter.map(Filter::parse).transpose().map_err(raise)?;
+    let options = FollowOptions { filter, follower: name, ..FollowOptions::default() };
+    Ok(FollowOptions { keep: keep.map_or(options.keep, Duration::from_micros), ..options })
+}
+
+/// Calls `callback` for what commits change in a table; with a `name`, durably. Returns the trigger's name.
+#[pyfunction]
+#[pyo3(signature = (table, callback, filter, name, keep))]
+pub fn on_rows(
+    py: Python<'_>,
+    table: &Table,
+    callback: Py<PyAny>,
+    filter: Option<&str>,
+    name: Option<String>,
+    keep: Option<u64>,
+) -> PyResult<String> {
+    let options = options(filter, name, keep)?;
+    let callback = table.store.get().callbacks.add(callback);
+    let function: RowTriggerFn = Arc::new(move |event| {
+        let changes = match event {
+            RowEvent::Changes(changes) => RowChanges::try_from((**changes).clone()).map_err(|e| e.to_string())?,
+            RowEvent::Resync(place) => RowChanges::resync(*place),
+        };
+        callback.call(changes)
+    });
+    detached(py, || table.core.on(&options, function))
+}
+
+/// Ends a trigger on rows of a table; a durable one for good.
+#[pyfunction]
+pub fn off_rows(py: Python<'_>, table: &Table, name: &str) -> PyResult<()> {
+    detached(py, || table.core.off(name))
 }
 
 /// The followers of a table.
@@ -108,10 +143,7 @@ impl RowFeed {
     fn next(&self, py: Python<'_>, timeout: Option<Span>) -> PyResult<Option<RowChanges>> {
         let timeout = timeout.map(Span::duration).transpose()?;
         let mut feed = self.taken()?;
-        let came = wait(py, timeout, |step| {
-            let came = feed.next(Some(step))?;
-            came.map(|changes| Ok(RowChanges { batch: changes.to_batch()?, changes })).transpose()
-        });
+        let came = wait(py, timeout, |step| feed.next(Some(step))?.map(RowChanges::try_from).transpose());
         self.put_back(feed);
         came
     }
@@ -132,30 +164,51 @@ impl RowFeed {
 /// Rows that one commit changed: see `drumlin.RowChanges`.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct RowChanges {
-    changes: drumlin::RowChanges,
-    batch: arrow::array::RecordBatch,
+    version: u64,
+    kind: &'static str,
+    time: Timestamp,
+    place: FeedPlace,
+    batch: RecordBatch,
+}
+
+impl TryFrom<drumlin::RowChanges> for RowChanges {
+    type Error = Error;
+
+    fn try_from(changes: drumlin::RowChanges) -> Result<Self, Error> {
+        let drumlin::RowChanges { version, kind, time, place, .. } = changes;
+        Ok(Self { version: version.0, kind: kind.name(), time, place, batch: changes.to_batch()? })
+    }
+}
+
+impl RowChanges {
+    /// Nothing that was changed, in place of changes that are no longer known.
+    fn resync(place: FeedPlace) -> Self {
+        let version = place.version().map_or(0, |version| version.0);
+        let time = place.since().unwrap_or_default();
+        Self { version, kind: "resync", time, place, batch: RecordBatch::new_empty(Arc::new(Schema::empty())) }
+    }
 }
 
 #[pymethods]
 impl RowChanges {
     #[getter]
     fn version(&self) -> u64 {
-        self.changes.version.0
+        self.version
     }
 
     #[getter]
     fn kind(&self) -> &'static str {
-        self.changes.kind.name()
+        self.kind
     }
 
     #[getter]
     fn time(&self) -> SystemTime {
-        time(self.changes.time)
+        time(self.time)
     }
 
     #[getter]
     fn place(&self) -> String {
-        self.changes.place.to_string()
+        self.place.to_string()
     }
 
     /// The rows, with what happened to each.

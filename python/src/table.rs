@@ -96,6 +96,11 @@ impl Table {
         self.core.path()
     }
 
+    /// The store, which stays alive as long as callbacks may be called.
+    fn store(&self, py: Python<'_>) -> Py<Store> {
+        self.store.clone_ref(py)
+    }
+
     fn exists(&self, py: Python<'_>) -> PyResult<bool> {
         detached(py, || self.core.exists())
     }

@@ -24,24 +24,5 @@ pub fn filter(pattern: Pattern, actions: Vec<String>, priority: i32) -> PyResult
 
 /// The trigger's callback, which calls `callback` with an event. An exception is shown, and is a failure of the call.
 pub fn function(callback: Arc<Callback>) -> TriggerFn {
-    Arc::new(move |call| {
-        let said = Python::try_attach(|py| {
-            let Some(function) = callback.get(py) else { return Ok(()) };
-            let raised = Event::from(call).into_pyobject(py).and_then(|event| function.call1((event,)));
-            raised.map(drop).map_err(|raised| {
-                let text = traceback(py, &raised).unwrap_or_else(|_| raised.to_string());
-                raised.write_unraisable(py, Some(&function));
-                text
-            })
-        });
-        // Without an interpreter, there is nothing to call.
-        said.unwrap_or(Ok(()))
-    })
-}
-
-/// What Python prints for an exception.
-fn traceback(py: Python<'_>, raised: &PyErr) -> PyResult<String> {
-    let parts = (raised.get_type(py), raised.value(py), raised.traceback(py));
-    let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", parts)?.extract()?;
-    Ok(lines.concat())
+    Arc::new(move |call| callback.call(Event::from(call)))
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import drumlin
+import drumlin.aio
 
 
 @pytest.fixture
@@ -195,3 +197,98 @@ def test_what_a_follower_is_not(people: drumlin.Table) -> None:
     with pytest.raises(TypeError):
         people.follow(name="f", keep=5)  # type: ignore[arg-type]
     assert people.followers() == []
+
+
+def test_a_trigger_is_called_for_rows(store: drumlin.Store, people: drumlin.Table) -> None:
+    seen: list[tuple[str, str, int]] = []
+    named: list[str] = []
+
+    def note(changes: drumlin.RowChanges) -> None:
+        seen.extend((changes.kind, row["_change"], row["id"]) for row in changes)
+
+    name = people.on(note)
+    people.on(lambda changes: named.extend(row["name"] for row in changes), where="name is not null")
+    people.upsert({"id": [1, 2], "name": ["Ada", None]})
+    people.delete("id = 2")
+    assert store.tree.wait_for_triggers(30)
+    assert [(change, id) for _, change, id in seen] == [("insert", 1), ("insert", 2), ("delete", 2)]
+    assert named == ["Ada"]
+    people.off(name)
+    people.delete("id = 1")
+    assert store.tree.wait_for_triggers(30)
+    assert len(seen) == 3
+    assert named == ["Ada", "Ada"]
+    with pytest.raises(drumlin.NotFound):
+        people.off(name)
+
+
+def test_a_durable_trigger_hears_of_what_it_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raised: shown.append(raised.exc_type))
+    seen: list[tuple[str, list[int]]] = []
+
+    def note(changes: drumlin.RowChanges) -> None:
+        seen.append((changes.kind, [row["id"] for row in changes]))
+
+    for n in range(3):
+        with drumlin.open(tmp_path / "s") as store:
+            store.set_retention("**", keep_last=1)
+            table = store.table("t")
+            table.write({"id": [10 * n], "name": ["a"]}) if n == 0 else table.append({"id": [10 * n], "name": ["a"]})
+            assert table.on(note, name="billing") == "billing"
+            table.append({"id": [10 * n + 1], "name": ["b"]})
+            assert store.tree.wait_for_triggers(30)
+    assert seen == [("append", [id]) for id in (1, 10, 11, 20, 21)]
+    # Versions that it needs are deleted.
+    seen.clear()
+    with drumlin.open(tmp_path / "s") as store:
+        table = store.table("t")
+        table.append({"id": [30], "name": ["a"]})
+        table.append({"id": [31], "name": ["a"]})
+        store.delete_versions({"t": [version.version for version in table.versions()[:-1]]})
+        table.on(note, name="billing")
+        assert store.tree.wait_for_triggers(30)
+        assert seen == [("resync", [])]
+        # An exception is a failure of the call.
+        table.on(lambda changes: 1 / 0, name="fails")
+        table.append({"id": [32], "name": ["a"]})
+        assert store.tree.wait_for_triggers(30)
+        [failure] = store.tree.trigger_failures()
+        assert (failure.trigger, failure.path) == ("fails", "t")
+        assert "ZeroDivisionError" in failure.error
+        table.off("fails")
+        table.off("billing")
+        assert table.followers() == []
+    assert shown == [ZeroDivisionError]
+
+
+def test_a_trigger_must_be_a_function(people: drumlin.Table) -> None:
+    with pytest.raises(TypeError, match="function"):
+        people.on("people")  # type: ignore[arg-type]
+    with pytest.raises(drumlin.InvalidArgument):
+        people.on(print, where="nothing = 1")
+    with pytest.raises(drumlin.InvalidArgument, match="name"):
+        people.on(print, keep=dt.timedelta(1))
+
+
+def test_a_trigger_may_be_a_coroutine(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    async def main() -> None:
+        async with drumlin.aio.open(tmp_path / "s") as store:
+            await store.write("t", {"id": [1]})
+
+            async def note(changes: drumlin.RowChanges) -> None:
+                await asyncio.sleep(0)
+                seen.extend(row["id"] for row in changes)
+
+            await store.table("t").on(note)
+            await store.append("t", {"id": [2]})
+            assert await store.tree.wait_for_triggers(30)
+            async for changes in await store.table("t").follow("beginning"):
+                seen.extend(-row["id"] for row in changes)
+                if len(seen) == 3:
+                    break
+
+    asyncio.run(main())
+    assert seen == [2, -1, -2]

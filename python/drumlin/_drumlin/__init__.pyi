@@ -6,7 +6,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
 from typing_extensions import CapsuleType
 
-from drumlin._drumlin.arrays import Batch, Mask, Schema
+from drumlin._drumlin.arrays import Batch, Mask, Schema, Stream
 from drumlin._drumlin.jobs import (
     Dataset,
     Lease,
@@ -72,6 +72,8 @@ from drumlin._drumlin.rows import (
     drop_follower,
     follow,
     followers,
+    off_rows,
+    on_rows,
 )
 from drumlin._drumlin.ui import Ui
 from drumlin._drumlin.watch import make_bars, stoppable
@@ -161,6 +163,8 @@ __all__ = [
     "followers",
     "main",
     "make_bars",
+    "off_rows",
+    "on_rows",
     "open",
     "parse_statement",
     "print_rows",
@@ -219,17 +223,6 @@ class Batches:
     def num_rows(self) -> int:
         """The number of rows in all batches."""
     def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
-
-@final
-class Stream:
-    """A running scan: its batches are returned one by one, here or to the consumer of its Arrow stream."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of the batches."""
-    def __iter__(self) -> Iterator[Batch]: ...
-    def __next__(self) -> Batch: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
 
 @final
@@ -337,6 +330,7 @@ class Tree:
 class Table:
     """The table at a path."""
 
+    def store(self) -> Store: ...
     @property
     def path(self) -> str: ...
     def exists(self) -> bool: ...

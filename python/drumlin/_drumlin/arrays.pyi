@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 
 from typing_extensions import CapsuleType
 
-__all__ = ["Batch", "Mask", "Schema"]
+__all__ = ["Batch", "Mask", "Schema", "Stream"]
 
 @final
 class Schema:
@@ -59,3 +59,14 @@ class Mask:
     def __iter__(self) -> Iterator[bool]: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[CapsuleType, CapsuleType]: ...
+
+@final
+class Stream:
+    """A running scan: its batches are returned one by one, here or to the consumer of its Arrow stream."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    def __iter__(self) -> Iterator[Batch]: ...
+    def __next__(self) -> Batch: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...

@@ -1,6 +1,7 @@
 """What calls that change rows return, and feeds of such changes, as the core defines them."""
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any, ClassVar, final
 
 from drumlin._drumlin import Batches, Table
@@ -21,6 +22,8 @@ __all__ = [
     "drop_follower",
     "follow",
     "followers",
+    "off_rows",
+    "on_rows",
 ]
 
 @final
@@ -158,6 +161,14 @@ def follow(table: Table, since: _When | None, filter: str | None, name: str | No
 
 def followers(table: Table) -> list[Follower]:
     """The followers of a table."""
+
+def on_rows(
+    table: Table, callback: Callable[[RowChanges], object], filter: str | None, name: str | None, keep: int | None
+) -> str:
+    """Calls `callback` for what commits change in a table; with a `name`, durably. Returns the trigger's name."""
+
+def off_rows(table: Table, name: str) -> None:
+    """Ends a trigger on rows of a table; a durable one for good."""
 
 def drop_follower(table: Table, name: str) -> None:
     """Removes a follower of a table."""

@@ -174,8 +174,8 @@ table.read(as_of=version)
     checkout time_travel as_of at load_version load_as_version
 store.restore(path, as_of)
     restore rollback restore_to
-for changes in table.follow(): ..., or table.diff(since) for the changes between two versions
-    on watch subscribe changes listen stream cdf load_cdf readChangeFeed
+for changes in table.follow(): ..., table.on(...) for a function, or table.diff(since) for two versions
+    watch subscribe changes listen stream cdf load_cdf readChangeFeed
 table.read().metadata
     metadata get_metadata
 table.add_columns({name: type})

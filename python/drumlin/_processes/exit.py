@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from drumlin import _drumlin
-
 #: How long to wait for a running callback, in seconds.
 _PATIENCE = 5.0
 
@@ -25,10 +23,10 @@ class Watched:
 
     __slots__ = ("_callback",)
 
-    def __init__(self, callback: Callable[[_drumlin.Event], object]) -> None:
+    def __init__(self, callback: Callable[[Any], object]) -> None:
         self._callback = callback
 
-    def __call__(self, event: _drumlin.Event) -> object:
+    def __call__(self, event: Any) -> object:
         global _called, _running
         with _changed:
             _called, _running = True, _running + 1
@@ -49,7 +47,7 @@ class Watched:
         return repr(self._callback)
 
 
-def watched(callback: Callable[[_drumlin.Event], object], store: Any) -> Watched:
+def watched(callback: Callable[[Any], object], store: Any) -> Watched:
     """``callback``, of a trigger in ``store``, wrapped so that it is waited for when the process ends."""
     _stores.add(store)
     return Watched(callback)

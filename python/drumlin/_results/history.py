@@ -1,7 +1,8 @@
 """The versions of a table: listed, compared, followed."""
 
 import datetime as dt
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from drumlin import _drumlin
@@ -19,10 +20,16 @@ from drumlin._arguments.checks import (
 from drumlin._arguments.named import names_arguments
 from drumlin._drumlin import Version
 from drumlin._errors import InvalidArgument
-from drumlin._results.changes import RowFeed
+from drumlin._processes.exit import watched
+from drumlin._results.changes import RowChanges, RowFeed
 from drumlin._results.diff import Diff
+from drumlin._values.evidence import a_type
 
 __all__ = ["History"]
+
+
+def _called(callback: Callable[[RowChanges], object], path: str, core: _drumlin.RowChanges) -> object:
+    return callback(RowChanges(core, path))
 
 
 @names_arguments()
@@ -40,6 +47,11 @@ class History:
 
     def _filter(self, where: FilterLike | None, params: Params | None = None) -> str | None:
         raise NotImplementedError
+
+    def _follower(self, name: str | None, keep: dt.timedelta | None) -> tuple[str | None, int | None]:
+        if keep is not None and name is None:
+            raise InvalidArgument("keep is for a follower; give it a name: name=..., keep=...")
+        return optional_text(name, "name"), optional_micros(keep, "keep")
 
     def versions(self) -> list[Version]:
         """The table's listed versions, the oldest first.
@@ -135,10 +147,52 @@ class History:
         >>> [(row["_change"], row["name"]) for row in next(people.follow(name="billing"))]
         [('update_before', 'Ada'), ('update_after', 'Ada L.')]
         """
-        if keep is not None and name is None:
-            raise InvalidArgument("keep is for a follower; give it a name: follow(name=..., keep=...)")
-        asked = as_of_argument(since, "since"), self._filter(where, params), optional_text(name, "name")
-        return RowFeed(_drumlin.follow(self._core, *asked, optional_micros(keep, "keep")), self.path)
+        asked = as_of_argument(since, "since"), self._filter(where, params)
+        return RowFeed(_drumlin.follow(self._core, *asked, *self._follower(name, keep)), self.path)
+
+    def on(
+        self,
+        callback: Callable[[RowChanges], object],
+        *,
+        where: FilterLike | None = None,
+        params: Params | None = None,
+        name: str | None = None,
+        keep: dt.timedelta | None = None,
+    ) -> str:
+        """Calls ``callback`` with the :class:`drumlin.RowChanges` of each commit from now on, in order, as long as this
+        store is open. Returns the trigger's name, by which :meth:`off` ends it. ``where`` is as in :meth:`follow`.
+
+        With a ``name`` it is durable, a follower as in :meth:`follow`: it is called at least once for each change since
+        it was first made, across restarts and crashes, in the process that made it last; elsewhere it ends. Versions
+        are kept for it for ``keep`` (default: 7 days); if they are gone all the same, it is called with changes of the
+        kind ``"resync"`` and no rows: look at the whole table again.
+
+        Each trigger has a thread of its own: a slow one delays no commit and no other trigger, and may use the store.
+        An exception in a callback goes to ``sys.unraisablehook`` and to :meth:`Tree.trigger_failures
+        <drumlin.Tree.trigger_failures>`, and so does the end of a trigger whose table or column was dropped.
+        :meth:`Tree.wait_for_triggers <drumlin.Tree.wait_for_triggers>` waits for these triggers, too.
+
+        >>> import drumlin
+        >>> store, seen = drumlin.open("memory://"), []
+        >>> orders = store.table("orders")
+        >>> _ = orders.create({"id": "int64", "state": "string"}, key=["id"])
+        >>> name = orders.on(lambda changes: seen.extend(row["id"] for row in changes), where="state = 'paid'")
+        >>> _ = orders.upsert({"id": [1, 2], "state": ["paid", "open"]})
+        >>> store.tree.wait_for_triggers()
+        True
+        >>> seen
+        [1]
+        >>> orders.off(name)
+        """
+        if not callable(callback):
+            raise TypeError(f"a callback must be a function of changes, not {a_type(callback)}")
+        filter, known = self._filter(where, params), self._follower(name, keep)
+        call = watched(functools.partial(_called, callback, self.path), self._core.store())
+        return _drumlin.on_rows(self._core, call, filter, *known)
+
+    def off(self, name: str) -> None:
+        """Ends a trigger on rows of this table, made by :meth:`on`; a durable one for good."""
+        _drumlin.off_rows(self._core, text(name, "name"))
 
     def followers(self) -> list[_drumlin.Follower]:
         """The followers of the table, by name: see :meth:`follow`."""

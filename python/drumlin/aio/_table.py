@@ -69,7 +69,12 @@ class Merge(Handle):
     resample=Groups,
 )
 class Table(Handle, Generic[_V]):
-    """See :class:`drumlin.Table`."""
+    """See :class:`drumlin.Table`. The callback of :meth:`on` may be a coroutine function, which runs on the event
+    loop."""
+
+    @functools.wraps(drumlin.Table.on)
+    async def on(self, callback: Any, **named: Any) -> Any:
+        return await self._call("on", (_on_loop(callback),), named)
 
 
 @awaits(drumlin.ProjectionView)
@@ -84,9 +89,12 @@ class Tree(Handle):
 
     @functools.wraps(drumlin.Tree.on)
     async def on(self, pattern: Any, callback: Any, **named: Any) -> Any:
-        if inspect.iscoroutinefunction(callback):
-            callback = _by_loop(callback, asyncio.get_running_loop())
-        return await self._call("on", (pattern, callback), named)
+        return await self._call("on", (pattern, _on_loop(callback)), named)
+
+
+def _on_loop(callback: Any) -> Any:
+    """A callback; if it is a coroutine function, one that runs it on the event loop."""
+    return _by_loop(callback, asyncio.get_running_loop()) if inspect.iscoroutinefunction(callback) else callback
 
 
 def _by_loop(callback: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> Callable[[Any], Any]:

@@ -34,6 +34,7 @@ pub use feed::changes::{ChangeFeed, Commit, SettingChange};
 pub use feed::follow::{FollowOptions, FollowerInfo};
 pub use feed::place::FeedPlace;
 pub use feed::projection::ProjectionView;
+pub use feed::row_trigger::{RowEvent, RowTriggerFn};
 pub use feed::rows::{RowChanges, RowFeed};
 pub use handle::Store;
 pub use jobs::copy_to::{CopyToOptions, CopyToReport};

@@ -154,6 +154,20 @@ impl Store {
 }
 
 impl RowFeed {
+    /// As [`RowFeed::acknowledge`], if it is the feed of a follower.
+    pub(super) fn note(&mut self) -> Result<()> {
+        if self.follower.is_some() { self.acknowledge() } else { Ok(()) }
+    }
+
+    /// Goes on after the newest commit, whatever came before.
+    pub(super) fn go_to_now(&mut self) -> Result<FeedPlace> {
+        let state = self.store.state()?;
+        let table = table_at(&state, &self.path)?;
+        let place = begin(&state, &table, &self.path, &FollowFrom::Now)?;
+        self.move_to(place);
+        Ok(place)
+    }
+
     /// Notes that all that this feed has handed out was dealt with: the next consumer of its follower goes on after it, and the versions before
     /// are no longer kept for it. One commit, none if nothing came since.
     ///

@@ -6,6 +6,7 @@ pub(super) mod cursor;
 pub(super) mod follow;
 pub(super) mod place;
 pub(super) mod projection;
+pub(super) mod row_trigger;
 mod row_versions;
 pub(super) mod rows;
 pub(super) mod trigger;

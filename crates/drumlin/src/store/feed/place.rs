@@ -40,6 +40,16 @@ impl FeedPlace {
         if parts.next().is_some() { Err(bad()) } else { Ok(place) }
     }
 
+    /// The last version of which all was handed out; `None` if there is none.
+    pub fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    /// The time of the last commit since then of which all was handed out, if there was one.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
     /// Whether a text is meant as a place.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(PLACE)

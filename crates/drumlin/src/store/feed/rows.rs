@@ -91,6 +91,22 @@ pub struct RowFeed {
     open: Option<OpenVersion>,
 }
 
+/// A feed without a store.
+pub(super) struct PausedFeed {
+    path: Path,
+    filter: Option<Filter>,
+    cancel: Cancel,
+    place: FeedPlace,
+    follower: Option<(String, u64)>,
+}
+
+impl PausedFeed {
+    /// The feed, where it was.
+    pub fn resume(self, store: Store) -> RowFeed {
+        RowFeed::new(store, self.path, self.filter, self.cancel, self.place, self.follower)
+    }
+}
+
 impl RowFeed {
     /// The feed from `place` on; the filter is in the ids of columns.
     pub(super) fn new(
@@ -102,6 +118,12 @@ impl RowFeed {
         follower: Option<(String, u64)>,
     ) -> Self {
         Self { store, path, filter, cancel, place, follower, written: VecDeque::new(), open: None }
+    }
+
+    /// What is left of it while nobody reads it, without the store.
+    pub(super) fn pause(self) -> PausedFeed {
+        let Self { path, filter, cancel, place, follower, .. } = self;
+        PausedFeed { path, filter, cancel, place, follower }
     }
 
     /// Where it is: a feed that begins there goes on with what this one would hand out next.
@@ -216,6 +238,11 @@ impl RowFeed {
             }
         }
         Ok(())
+    }
+
+    /// Goes on at `place`.
+    pub(super) fn move_to(&mut self, place: FeedPlace) {
+        (self.place, self.open, self.written) = (place, None, VecDeque::new());
     }
 
     fn close_version(&mut self) {

@@ -23,7 +23,7 @@ pub(super) use handles::Handles;
 pub(super) use reserved::Reserved;
 pub(super) use setting::{Setting, Tenure, check_process, holder};
 pub(super) use times::STEP;
-pub(super) use triggers::{Registered, TriggerList, Triggers};
+pub(super) use triggers::{Registered, RowTrigger, TriggerList, Triggers};
 pub use triggers::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub(super) use upkeep::{Maintenance, NamedWindow, Upkeep};
 pub(super) use watched::Watched;

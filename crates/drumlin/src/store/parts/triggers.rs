@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -74,10 +75,48 @@ impl Registered {
 /// Triggers with their names, in the order in which they are called.
 pub(in crate::store) type TriggerList = Vec<(String, Arc<Mutex<Registered>>)>;
 
+/// A trigger on rows that this process calls.
+pub(in crate::store) struct RowTrigger {
+    name: String,
+    path: String,
+    ended: AtomicBool,
+    /// It has been called for all commits up to this one.
+    done: AtomicU64,
+}
+
+impl RowTrigger {
+    /// One of the table at `path`.
+    pub fn new(name: String, path: String) -> Self {
+        Self { name, path, ended: AtomicBool::new(false), done: AtomicU64::new(0) }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    fn is_behind(&self, seq: Seq) -> bool {
+        !self.is_ended() && self.done.load(Ordering::Relaxed) < seq.0
+    }
+}
+
 #[derive(Default)]
 struct TriggerState {
     by_name: BTreeMap<String, Arc<Mutex<Registered>>>,
     failures: VecDeque<TriggerFailure>,
+    /// Those on rows, with their threads.
+    rows: Vec<(Arc<RowTrigger>, ThreadId)>,
     /// All triggers have been called for all commits up to this one.
     done: Seq,
     running: bool,
@@ -154,6 +193,33 @@ impl Triggers {
         removed
     }
 
+    /// Adds a trigger on rows, which takes the place of one of its name.
+    pub fn add_rows(&self, one: Arc<RowTrigger>, thread: ThreadId) {
+        self.end_rows(&one.path, &one.name);
+        self.shared.lock().rows.push((one, thread));
+    }
+
+    /// Ends a trigger on rows; returns whether it was there.
+    pub fn end_rows(&self, path: &str, name: &str) -> bool {
+        let mut ended = false;
+        self.shared.lock().rows.retain(|(one, _)| {
+            let own = one.path == path && one.name == name;
+            if own {
+                ended |= !one.is_ended();
+                one.end();
+            }
+            !own && !one.is_ended()
+        });
+        self.notify();
+        ended
+    }
+
+    /// A trigger on rows was called for all commits up to `done`.
+    pub fn mark_rows(&self, one: &RowTrigger, done: Seq) {
+        one.done.fetch_max(done.0, Ordering::Relaxed);
+        self.notify();
+    }
+
     /// How far the durable ones have been called.
     pub fn durable_places(&self) -> Vec<(String, Seq)> {
         let place = |(name, one): (String, Arc<Mutex<Registered>>)| {
@@ -172,13 +238,14 @@ impl Triggers {
     /// have. `current` is the calling thread, which must not be theirs.
     pub fn wait(&self, current: ThreadId, until: Seq, time: Option<Duration>) -> Result<bool> {
         let mut shared = self.shared.lock();
-        if shared.thread == Some(current) {
+        if shared.thread == Some(current) || shared.rows.iter().any(|(_, thread)| *thread == current) {
             return Err(Error::invalid("a trigger must not wait for the triggers"));
         }
         let open = |shared: &mut TriggerState| {
             // One that joined late may still be on its way.
             let late = shared.done < until || shared.by_name.values().any(|one| one.lock().done < until);
-            shared.running && !shared.stopped && late
+            let rows = shared.rows.iter().any(|(one, _)| one.is_behind(until));
+            !shared.stopped && (shared.running && late || rows)
         };
         match time {
             Some(time) => drop(self.changed.wait_while_for(&mut shared, open, time)),
@@ -210,19 +277,27 @@ impl Triggers {
 
     /// Calls one trigger; keeps its error.
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
-        self.metrics.trigger_calls.add(1);
+        self.count_call();
         let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
         let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) else { return };
+        let path = if let TriggerEvent::Node(event) = &call.event { &event.path } else { "" };
+        self.fail(&call.trigger, call.seq, path, error);
+    }
+
+    pub fn count_call(&self) {
+        self.metrics.trigger_calls.add(1);
+    }
+
+    /// Keeps the error of a trigger.
+    pub fn fail(&self, trigger: &str, seq: Seq, path: &str, error: String) {
         self.metrics.trigger_failures.add(1);
-        self.warn.say(WarningKind::TriggerFailed, || {
-            format!("trigger '{}' failed for commit {}: {error}", call.trigger, call.seq)
-        });
-        let path = if let TriggerEvent::Node(event) = &call.event { event.path.clone() } else { String::new() };
+        self.warn.say(WarningKind::TriggerFailed, || format!("trigger '{trigger}' failed for commit {seq}: {error}"));
         let mut shared = self.shared.lock();
         if shared.failures.len() == FAILURES_MAX {
             shared.failures.pop_front();
         }
-        shared.failures.push_back(TriggerFailure { trigger: call.trigger.clone(), seq: call.seq, path, error });
+        let (trigger, path) = (trigger.to_owned(), path.to_owned());
+        shared.failures.push_back(TriggerFailure { trigger, seq, path, error });
     }
 
     /// Calls those triggers of `list` for what a commit did that have not been called for it. Returns whether they were

@@ -1,4 +1,5 @@
-//! Feeds of the rows of tables, and their followers.
+//! Feeds of the rows of tables, followers, and triggers.
 
 pub mod followers;
 pub mod row_feeds;
+pub mod row_triggers;
