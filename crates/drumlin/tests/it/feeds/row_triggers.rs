@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Retention;
-use drumlin::storage::SimDisk;
+use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::Options;
 use drumlin::{
     Alter, ErrorKind, Filter, FollowFrom, FollowOptions, RowEvent, RowTriggerFn, Store, Tables, TriggerFailure,
@@ -13,7 +13,7 @@ use drumlin::{
 use parking_lot::Mutex;
 
 use super::row_feeds::{T, open, said};
-use crate::support::{batch, numbered, rows};
+use crate::support::{batch, env, numbered, rows};
 
 /// What triggers were called with: ids, or `None` for a resync.
 type Seen = Arc<Mutex<Vec<Option<i64>>>>;
@@ -221,4 +221,43 @@ fn a_callback_may_use_the_store_and_none_keeps_it_open() {
     store.close().unwrap();
     drop(store);
     drop(open(&disk, &clock, Options::default()));
+}
+
+// faults: paused process x feed, write
+#[test]
+fn a_trigger_goes_from_process_to_process() {
+    let (bucket, clock) = (SimBucket::new(), Arc::new(ManualClock::new(Timestamp(1_000_000))));
+    let open = || {
+        let env = env(&clock, bucket.requests().puts, 2);
+        drumlin::store::open_bucket(Arc::new(bucket.client()), env, "bucket", Options::default()).unwrap()
+    };
+    let (a, b) = (open(), open());
+    a.write(T, batch(&numbered(0, 1)), &Default::default()).unwrap();
+    a.set_retention(T, Some(Retention::KeepLast(1))).unwrap();
+    let (by_a, by_b): (Seen, Seen) = Default::default();
+    a.table(T).on(&durable("f"), noting(&by_a)).unwrap();
+    // Of another process.
+    b.refresh().unwrap();
+    b.append(T, batch(&numbered(1, 1)), &Default::default()).unwrap();
+    a.refresh().unwrap();
+    wait(&a);
+    assert_eq!(*by_a.lock(), [Some(1)]);
+    b.table(T).on(&durable("f"), noting(&by_b)).unwrap();
+    a.refresh().unwrap();
+    a.append(T, batch(&numbered(2, 1)), &Default::default()).unwrap();
+    wait(&a);
+    b.refresh().unwrap();
+    wait(&b);
+    assert_eq!(by_b.lock().last(), Some(&Some(2)));
+    let failed = failures(&a);
+    assert!(failed.iter().any(|failure| failure.error.contains("another consumer")), "{failed:?}");
+    b.append(T, batch(&numbered(3, 1)), &Default::default()).unwrap();
+    wait(&b);
+    a.refresh().unwrap();
+    wait(&a);
+    assert_eq!(by_b.lock().last(), Some(&Some(3)));
+    assert!(!by_a.lock().contains(&Some(3)));
+    assert_eq!(failures(&b), []);
+    b.refresh().unwrap();
+    assert_eq!(b.table(T).versions().unwrap().len(), 1, "what was kept for it is no longer needed");
 }
