@@ -76,7 +76,7 @@ impl RowChanges {
     }
 }
 
-/// The rows that commits change in a table, in their order, as they are made. See [`Table::follow`].
+/// The rows that commits change in a table, in their order, as they are made. See [`crate::Table::follow`].
 pub struct RowFeed {
     pub(super) store: Store,
     pub(super) path: Path,
