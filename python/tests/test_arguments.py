@@ -73,6 +73,10 @@ TABLE: dict[str, dict[str, Any]] = {
     "schema": {"as_of": None},
     "diff": {"since": 0, "until": None, "columns": None, "each_version": False},
     "drop": {"missing_ok": False},
+    "follow": {"since": None, "where": None, "params": None, "name": None, "keep": None},
+    "on": {"callback": print, "where": None, "params": None, "name": None, "keep": None},
+    "off": {"name": "nothing"},
+    "drop_follower": {"name": "nothing"},
     "create_index": {
         "name": "by_s",
         "columns": ["s"],
