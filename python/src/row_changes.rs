@@ -82,7 +82,7 @@ pub fn followers(py: Python<'_>, table: &Table) -> PyResult<Vec<Follower>> {
     let info = |info: drumlin::FollowerInfo| Follower {
         name: info.name,
         place: info.place.to_string(),
-        version: info.version.map(|version| version.0),
+        version: info.place.version().map(|version| version.0),
         keep: info.keep,
     };
     Ok(detached(py, || table.core.followers())?.into_iter().map(info).collect())

@@ -35,6 +35,7 @@ pub use text::moment::time_of;
 pub use text::names::{find as find_column, meant as column_meant};
 pub use text::number::{float_key, key_float};
 use text::{names, parse, syntax};
+pub(crate) use truth::is_true;
 pub use verdict::Verdict;
 
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use super::column;
 use super::kind::Kind;
 use super::plan::{ColumnRef, Predicate, ScalarExpression, Test};
 use super::text::syntax::CompareOp;
-use super::truth::is_truth;
+use super::truth::is_true;
 use crate::base::Result;
 
 /// A range that the values of a column of integers must lie in: of integers, decimals by their digits, times by their units.
@@ -30,9 +30,7 @@ impl ValueRange {
     /// `SchemaMismatch` if the array is not one of the column.
     pub fn holds(&self, array: &ArrayRef) -> Result<BooleanBuffer> {
         let array = column::narrowed_to_keys(array)?;
-        let bound = |op, bound| -> Result<BooleanBuffer> {
-            Ok(is_truth(&column::test(&array, &Test::Key(op, bound))?, Some(true)).values().clone())
-        };
+        let bound = |op, bound| -> Result<BooleanBuffer> { Ok(is_true(&column::test(&array, &Test::Key(op, bound))?)) };
         Ok(&bound(CompareOp::Ge, self.low)? & &bound(CompareOp::Le, self.high)?)
     }
 }

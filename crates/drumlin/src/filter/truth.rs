@@ -29,6 +29,11 @@ pub fn constant(value: Option<bool>, rows: usize) -> BooleanArray {
     }
 }
 
+/// Which values are true: neither false nor unknown.
+pub fn is_true(answer: &BooleanArray) -> BooleanBuffer {
+    is_truth(answer, Some(true)).values().clone()
+}
+
 /// Whether each value is `truth`, `None` being unknown.
 pub fn is_truth(answer: &BooleanArray, truth: Option<bool>) -> BooleanArray {
     let known = answer.nulls().map(NullBuffer::inner);

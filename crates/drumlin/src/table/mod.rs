@@ -86,7 +86,7 @@ pub use write::rows_schema::RowsSchema;
 
 pub use memory::batch::{PreparedRows, RowsChange};
 pub use memory::reread::reread;
-pub use memory::written::{KeyChanges, RowChange, written_after, written_keys};
+pub use memory::written::{KeyChanges, written_after, written_keys};
 pub use order::runs::{PART_BYTES_MAX, RunGroup, SortedRuns, merged_runs};
 pub use order::sort::sorted_batches;
 pub use read::scan::Scan;

@@ -7,13 +7,11 @@ use std::time::Duration;
 use crate::base::{Error, Result, Seq};
 use crate::catalog::State;
 use crate::log::{Entry, Opened, retry_while_moving};
-use crate::store::parts::{CommitRecord, Commits, Feeds, recover};
+use crate::store::parts::{CommitRecord, Commits, OpenFeed, recover};
 
 /// A place in the log, and the state there.
 pub(in crate::store) struct Cursor {
-    feeds: Arc<Feeds>,
-    /// Its number among the feeds.
-    number: u64,
+    feed: OpenFeed,
     state: Arc<State>,
     /// Read from the log, not yet returned.
     entries: VecDeque<Entry>,
@@ -22,11 +20,10 @@ pub(in crate::store) struct Cursor {
 impl Cursor {
     /// A place right after the newest commit.
     pub fn here(commits: &Commits) -> Self {
-        let feeds = commits.feeds().clone();
-        let number = feeds.join();
+        let feed = OpenFeed::join(commits.feeds());
         let state = commits.newest().state();
-        feeds.passed(number, state.seq);
-        Self { feeds, number, state, entries: VecDeque::new() }
+        feed.passed(state.seq);
+        Self { feed, state, entries: VecDeque::new() }
     }
 
     /// A place right after the commit `since`.
@@ -44,7 +41,7 @@ impl Cursor {
             cursor.state = Arc::new(state);
             cursor.entries = entries;
             // Commits made since are to be read from memory.
-            cursor.feeds.passed(cursor.number, since);
+            cursor.feed.passed(since);
         }
         Ok(cursor)
     }
@@ -55,14 +52,14 @@ impl Cursor {
 
     /// Whether there are commits to return, so that there is no need to look for newer ones.
     pub fn has_more(&self) -> bool {
-        !self.entries.is_empty() || self.feeds.after(self.state.seq).is_some()
+        !self.entries.is_empty() || self.feed.after(self.state.seq).is_some()
     }
 
     /// The next commit, if there is one.
     pub fn next(&mut self, commits: &Commits) -> Result<Option<Arc<CommitRecord>>> {
         let record = match self.entries.pop_front() {
             Some(entry) => Some(self.read(&entry)?),
-            None => match self.feeds.after(self.state.seq) {
+            None => match self.feed.after(self.state.seq) {
                 Some(record) => Some(record),
                 None => {
                     let newest = commits.newest().state().seq;
@@ -77,7 +74,7 @@ impl Cursor {
         };
         if let Some(record) = &record {
             self.state = record.after.clone();
-            self.feeds.passed(self.number, self.state.seq);
+            self.feed.passed(self.state.seq);
         }
         Ok(record)
     }
@@ -92,19 +89,13 @@ impl Cursor {
 
     /// How often all feeds have been woken.
     pub fn wakes(&self) -> u64 {
-        self.feeds.wakes()
+        self.feed.wakes()
     }
 
     /// Waits for a commit, at most for `time`, or until all are woken once more than `wakes` times. Returns whether the
     /// store is still open.
     pub fn wait(&self, wakes: u64, time: Option<Duration>) -> bool {
-        self.feeds.wait(self.state.seq, wakes, time)
-    }
-}
-
-impl Drop for Cursor {
-    fn drop(&mut self) {
-        self.feeds.leave(self.number);
+        self.feed.wait(self.state.seq, wakes, time)
     }
 }
 

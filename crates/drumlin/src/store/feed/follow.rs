@@ -9,7 +9,7 @@ use super::begin::{FollowFrom, begin};
 use super::place::FeedPlace;
 use super::rows::RowFeed;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Error, Result, TableId, Version};
+use crate::base::{Cancel, Error, Result, TableId};
 use crate::catalog::{Effect, Follower, Path, State};
 use crate::filter::Filter;
 use crate::store::change::versions::check_name;
@@ -86,8 +86,6 @@ pub struct FollowerInfo {
     pub name: String,
     /// Up to where it is done.
     pub place: FeedPlace,
-    /// The last version of which it has all; `None` if it has none.
-    pub version: Option<Version>,
     /// How long versions that it has not read are kept for it.
     pub keep: Duration,
 }
@@ -96,14 +94,13 @@ impl Table {
     /// Its followers, by name. See [`crate::FollowOptions::follower`].
     ///
     /// # Errors
-    /// `NotFound` if there is no table; `InvalidArgument` in a transaction.
+    /// `NotFound` if the table does not exist; `InvalidArgument` if it is one of a transaction.
     pub fn followers(&self) -> Result<Vec<FollowerInfo>> {
         let state = self.place.in_store("listing followers")?.state()?;
         let table = table_at(&state, &Path::new(self.path())?)?;
         let info = |(name, follower): (&String, &Follower)| FollowerInfo {
             name: name.clone(),
             place: place_of(table.id, follower),
-            version: follower.version,
             keep: Duration::from_micros(follower.keep_micros),
         };
         Ok(state.followers.of(table.id).map(info).collect())
@@ -112,7 +109,7 @@ impl Table {
     /// Removes a follower: nothing is kept for it any more, and what its consumer acknowledges is refused.
     ///
     /// # Errors
-    /// `NotFound` if there is no table, or no follower of this name; `InvalidArgument` in a transaction.
+    /// `NotFound` if the table, or a follower of this name, does not exist; `InvalidArgument` if the table is one of a transaction.
     pub fn drop_follower(&self, name: &str) -> Result<()> {
         let store = self.place.in_store("dropping a follower")?;
         let (path, name) = (Path::new(self.path())?, name.to_owned());

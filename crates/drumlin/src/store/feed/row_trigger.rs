@@ -2,7 +2,6 @@
 //!
 //! Between calls a thread holds no store, so that it keeps none open.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,10 +10,10 @@ use super::changes::SHARED_POLL;
 use super::follow::FollowOptions;
 use super::place::FeedPlace;
 use super::rows::{PausedFeed, RowChanges, RowFeed};
-use crate::base::{Error, ErrorKind, Result, Seq};
+use crate::base::{Error, ErrorKind, Result};
 use crate::catalog::Path;
 use crate::store::handle::StoreParts;
-use crate::store::parts::RowTrigger;
+use crate::store::parts::{OpenFeed, RowTrigger};
 use crate::store::{Store, Table};
 
 /// After this number of calls the place of a durable trigger is recorded, even while there is more to do.
@@ -79,10 +78,10 @@ fn run(inner: &Weak<StoreParts>, one: &RowTrigger, mut paused: PausedFeed, callb
         if triggers.is_stopped() || one.is_ended() {
             break;
         }
-        let feeds = store.commits().feeds().clone();
-        let (number, wakes) = (feeds.join(), feeds.wakes());
+        let joined = OpenFeed::join(store.commits().feeds());
+        let wakes = joined.wakes();
         let seq = store.commits().newest().state().seq;
-        feeds.passed(number, seq);
+        joined.passed(seq);
         let poll = store.setting().is_shared().then_some(SHARED_POLL);
         let mut feed = paused.resume(store);
         let done = drain(&mut feed, one, callback);
@@ -93,14 +92,11 @@ fn run(inner: &Weak<StoreParts>, one: &RowTrigger, mut paused: PausedFeed, callb
                 if e.kind() != ErrorKind::Closed {
                     triggers.fail(one.name(), seq, one.path(), e.to_string());
                 }
-                feeds.leave(number);
                 break;
             }
         }
         paused = feed.pause();
-        let open = feeds.wait(seq, wakes, if done.is_err() { Some(AGAIN) } else { poll });
-        feeds.leave(number);
-        if !open {
+        if !joined.wait(seq, wakes, if done.is_err() { Some(AGAIN) } else { poll }) {
             break;
         }
     }
@@ -129,12 +125,7 @@ fn drain(feed: &mut RowFeed, one: &RowTrigger, callback: &RowTriggerFn) -> Resul
             Err(e) => return Err(e),
         };
         let triggers = feed.store.registry().clone();
-        triggers.count_call();
-        let said = catch_unwind(AssertUnwindSafe(|| callback(&event)));
-        if let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) {
-            let seq = feed.store.seq().unwrap_or(Seq(0));
-            triggers.fail(one.name(), seq, one.path(), error);
-        }
+        triggers.attempt(one.name(), feed.store.seq().unwrap_or_default(), one.path(), || callback(&event));
         calls += 1;
         if calls % NOTED_EVERY == 0 {
             feed.note()?;

@@ -9,7 +9,7 @@ use arrow::compute::filter_record_batch;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Result, Seq, Timestamp, Version};
 use crate::catalog::State;
-use crate::filter::Filter;
+use crate::filter::{Filter, is_true};
 use crate::memtable::{Key, Keys};
 use crate::store::Store;
 use crate::store::read::diff::Diff;
@@ -153,7 +153,7 @@ pub(super) fn decoded(codec: &TableCodec, changes: KeyChanges) -> Result<(Record
     let columns: Vec<usize> = (0..codec.schema().fields().len()).collect();
     let columns = codec.decode(&changes.keys, &changes.rows, &columns)?;
     let rows = RecordBatch::try_new(codec.schema().clone(), columns)?;
-    Ok((rows, StringArray::from_iter_values(changes.changes.iter().map(|change| change.name()))))
+    Ok((rows, StringArray::from_iter_values(&changes.changes)))
 }
 
 /// Those rows for which the filter is true, before or after they were changed. What takes the place of a row that had expired at `time` is
@@ -193,8 +193,7 @@ pub(super) fn selected(
 pub(super) fn truth_of(filter: &Filter, rows: &RecordBatch) -> Result<BooleanBuffer> {
     let bound = filter.bind(&rows.schema())?;
     let columns = rows.project(bound.columns())?;
-    let truth = bound.evaluate(&columns)?;
-    Ok(truth.nulls().map_or_else(|| truth.values().clone(), |nulls| truth.values() & nulls.inner()))
+    Ok(is_true(&bound.evaluate(&columns)?))
 }
 
 /// Whether a key is among others, which are in order.

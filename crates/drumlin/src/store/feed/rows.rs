@@ -24,7 +24,7 @@ use crate::catalog::{Path, State};
 use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::store::Store;
-use crate::store::parts::Pin;
+use crate::store::parts::{OpenFeed, Pin};
 use crate::store::read::diff::Diff;
 use crate::store::read::resolve::of_table;
 use crate::table::{
@@ -143,39 +143,29 @@ impl RowFeed {
         let follows = self.store.setting().is_read_only() || self.store.setting().is_shared();
         let poll = if self.store.setting().is_shared() { SHARED_POLL } else { LOOK };
         let mut waited = Duration::ZERO;
-        let mut joined = None;
-        let found = loop {
-            let step = || {
-                self.store.setting().check()?;
-                self.cancel.check()?;
-                waiting::check()
-            };
-            if let Err(e) = step() {
-                break Err(e);
-            }
+        let mut joined: Option<OpenFeed> = None;
+        loop {
+            self.store.setting().check()?;
+            self.cancel.check()?;
+            waiting::check()?;
             let wakes = feeds.wakes();
             if follows && self.is_idle() {
                 self.store.refresh()?;
             }
-            let (seq, found) = match self.look() {
-                Ok(found) => found,
-                Err(e) => break Err(e),
-            };
+            let (seq, found) = self.look()?;
             if found.is_some() || wait.is_some_and(|wait| waited >= wait) {
-                break Ok(found);
+                return Ok(found);
             }
             // From here on commits wake it; the one that came in between is looked at first.
-            let Some(number) = joined else {
-                joined = Some(feeds.join());
+            let Some(feed) = &joined else {
+                joined = Some(OpenFeed::join(&feeds));
                 continue;
             };
-            feeds.passed(number, seq);
+            feed.passed(seq);
             let step = wait.map_or(poll, |wait| (wait - waited).min(poll));
-            feeds.wait(seq, wakes, Some(step));
+            feed.wait(seq, wakes, Some(step));
             waited += step;
-        };
-        joined.into_iter().for_each(|number| feeds.leave(number));
-        found
+        }
     }
 
     fn is_idle(&self) -> bool {

@@ -13,7 +13,7 @@ mod triggers;
 mod upkeep;
 mod watched;
 
-pub(super) use commits::feeds::{CommitRecord, Feeds};
+pub(super) use commits::feeds::{CommitRecord, OpenFeed};
 pub(super) use commits::pins::Pin;
 pub(super) use commits::proof::{TableProof, UniqueProof, adding};
 pub(super) use commits::proposal::{Proposal, Work, admit};

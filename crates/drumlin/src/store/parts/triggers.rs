@@ -277,15 +277,17 @@ impl Triggers {
 
     /// Calls one trigger; keeps its error.
     fn call(&self, callback: &TriggerFn, call: &TriggerCall) {
-        self.count_call();
-        let said = catch_unwind(AssertUnwindSafe(|| callback(call)));
-        let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) else { return };
         let path = if let TriggerEvent::Node(event) = &call.event { &event.path } else { "" };
-        self.fail(&call.trigger, call.seq, path, error);
+        self.attempt(&call.trigger, call.seq, path, || callback(call));
     }
 
-    pub fn count_call(&self) {
+    /// Calls a callback; keeps its error.
+    pub fn attempt(&self, trigger: &str, seq: Seq, path: &str, callback: impl FnOnce() -> Result<(), String>) {
         self.metrics.trigger_calls.add(1);
+        let said = catch_unwind(AssertUnwindSafe(callback));
+        if let Err(error) = said.unwrap_or_else(|_| Err("the callback failed unexpectedly".to_owned())) {
+            self.fail(trigger, seq, path, error);
+        }
     }
 
     /// Keeps the error of a trigger.

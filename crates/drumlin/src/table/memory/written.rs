@@ -9,31 +9,6 @@ use crate::memtable::{Keys, RowBytes};
 /// The number of records that are taken at a time, unless one commit has more.
 const RECORDS_MAX: usize = 1 << 18;
 
-/// What happened to a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowChange {
-    /// It is gone.
-    Delete,
-    /// It is new.
-    Insert,
-    /// It was changed: as it was. What it became follows.
-    UpdateBefore,
-    /// It was changed: what it became.
-    UpdateAfter,
-}
-
-impl RowChange {
-    /// The name in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            RowChange::Delete => "delete",
-            RowChange::Insert => "insert",
-            RowChange::UpdateBefore => "update_before",
-            RowChange::UpdateAfter => "update_after",
-        }
-    }
-}
-
 /// What one commit changed, in the order of the key.
 #[derive(Debug, Default)]
 pub struct KeyChanges {
@@ -41,12 +16,12 @@ pub struct KeyChanges {
     pub keys: Keys,
     /// The rows.
     pub rows: RowBytes,
-    /// What happened to each.
-    pub changes: Vec<RowChange>,
+    /// What happened to each: `delete`, `insert`, or `update_before` and `update_after`, one after the other.
+    pub changes: Vec<&'static str>,
 }
 
 impl KeyChanges {
-    fn push(&mut self, key: &Keys, row: &[u8], change: RowChange) {
+    fn push(&mut self, key: &Keys, row: &[u8], change: &'static str) {
         self.keys.push_key(key.get(0));
         self.rows.push_with(|out| out.extend_from_slice(row));
         self.changes.push(change);
@@ -56,12 +31,12 @@ impl KeyChanges {
     pub fn add(&mut self, key: &Keys, before: Option<&[u8]>, after: Option<&[u8]>) {
         match (before, after) {
             (None, None) => {}
-            (Some(before), None) => self.push(key, before, RowChange::Delete),
-            (None, Some(after)) => self.push(key, after, RowChange::Insert),
+            (Some(before), None) => self.push(key, before, "delete"),
+            (None, Some(after)) => self.push(key, after, "insert"),
             (Some(before), Some(after)) if before == after => {}
             (Some(before), Some(after)) => {
-                self.push(key, before, RowChange::UpdateBefore);
-                self.push(key, after, RowChange::UpdateAfter);
+                self.push(key, before, "update_before");
+                self.push(key, after, "update_after");
             }
         }
     }

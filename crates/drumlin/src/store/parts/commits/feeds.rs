@@ -3,6 +3,7 @@
 //! A commit stays in memory until all feeds have read it, within bounds. Without a feed, nothing is kept.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +72,39 @@ impl Ring {
     }
 }
 
+/// An open feed: what it has not read is kept for it until this is dropped.
+pub(in crate::store) struct OpenFeed {
+    feeds: Arc<Feeds>,
+    /// Its number among the feeds.
+    number: u64,
+}
+
+impl OpenFeed {
+    /// A feed begins, before it knows its place, so that no commit is missed.
+    pub fn join(feeds: &Arc<Feeds>) -> Self {
+        Self { feeds: feeds.clone(), number: feeds.join() }
+    }
+
+    /// It has read all commits up to `place`.
+    pub fn passed(&self, place: Seq) {
+        self.feeds.passed(self.number, place);
+    }
+}
+
+impl Deref for OpenFeed {
+    type Target = Feeds;
+
+    fn deref(&self) -> &Feeds {
+        &self.feeds
+    }
+}
+
+impl Drop for OpenFeed {
+    fn drop(&mut self) {
+        self.feeds.leave(self.number);
+    }
+}
+
 /// The newest commits, for the open feeds.
 #[derive(Default)]
 pub(in crate::store) struct Feeds {
@@ -101,8 +135,8 @@ impl Feeds {
         drop(old);
     }
 
-    /// A feed begins, before it knows its place, so that no commit is missed. Returns its number.
-    pub fn join(&self) -> u64 {
+    /// A feed begins. Returns its number.
+    fn join(&self) -> u64 {
         let mut ring = self.ring.lock();
         ring.last += 1;
         let number = ring.last;
@@ -111,7 +145,7 @@ impl Feeds {
     }
 
     /// A feed ends.
-    pub fn leave(&self, feed: u64) {
+    fn leave(&self, feed: u64) {
         let mut ring = self.ring.lock();
         ring.places.remove(&feed);
         let old = ring.trim();
@@ -120,7 +154,7 @@ impl Feeds {
     }
 
     /// A feed has read all commits up to `place`.
-    pub fn passed(&self, feed: u64, place: Seq) {
+    fn passed(&self, feed: u64, place: Seq) {
         let mut ring = self.ring.lock();
         ring.places.insert(feed, place);
         let old = ring.trim();

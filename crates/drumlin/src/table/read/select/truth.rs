@@ -8,7 +8,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
 use crate::base::Result;
-use crate::filter::{BoundFilter, Verdict};
+use crate::filter::{BoundFilter, Verdict, is_true};
 use crate::segment::Form;
 use crate::table::Rows;
 use crate::table::read::group_reader::GroupReader;
@@ -29,11 +29,7 @@ pub(in crate::table) fn truth(
         .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-    let truth = filter.evaluate(&batch)?;
-    Ok(match truth.nulls() {
-        Some(nulls) => truth.values() & nulls.inner(),
-        None => truth.values().clone(),
-    })
+    Ok(is_true(&filter.evaluate(&batch)?))
 }
 
 /// The rows among `rows` of a row group for which `filter` is true.

@@ -34,7 +34,11 @@ pub fn build_in_log(store: &Store) -> drumlin::Result<()> {
 pub fn check(store: &Store) {
     for path in ["followed/t", "followed/log"] {
         let [follower] = store.table(path).followers().unwrap().try_into().unwrap();
-        assert_eq!((follower.name.as_str(), follower.version.map(|version| version.0)), ("billing", Some(0)), "{path}");
+        assert_eq!(
+            (follower.name.as_str(), follower.place.version().map(|version| version.0)),
+            ("billing", Some(0)),
+            "{path}"
+        );
         let since = FollowFrom::Place(follower.place);
         let mut feed = store.table(path).follow(&since, &Default::default()).unwrap();
         for n in 2..4 {
