@@ -243,6 +243,7 @@ pub fn cause_name(cause: Cause) -> &'static str {
         Cause::Asked => "asked",
         Cause::Above => "above",
         Cause::KeepWhile => "keep_while",
+        Cause::Ended => "ended",
     }
 }
 

@@ -113,5 +113,5 @@ pub fn put_options(
         }
     };
     let keep_while = keep_while.map(|keep| keep.0);
-    Ok(PutOptions { mode, when: when.map(|when| when.0), keep_while })
+    Ok(PutOptions { mode, when: when.map(|when| when.0), keep_while, ..PutOptions::default() })
 }

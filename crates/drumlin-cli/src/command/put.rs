@@ -61,7 +61,7 @@ impl Put {
         } else {
             PutMode::Put
         };
-        let options = PutOptions { mode, when: self.expected.map(Condition::payload), keep_while: None };
+        let options = PutOptions { mode, when: self.expected.map(Condition::payload), ..PutOptions::default() };
         let store = if there { self.place.write()? } else { self.place.create()? };
         store.tree().put_with(&self.path, payload, options).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotFound => Failure::Unmet(e.to_string()),

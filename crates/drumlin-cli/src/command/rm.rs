@@ -75,6 +75,7 @@ pub fn reason(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Asked => None,
         Cause::Above => Some("a node above it was removed"),
+        Cause::Ended => Some("its presence has ended, or its time is over"),
         Cause::KeepWhile => Some("the condition of its keep_while no longer holds"),
     }
 }

@@ -153,5 +153,6 @@ fn cause_name(cause: Cause) -> &'static str {
         Cause::Asked => "asked",
         Cause::Above => "above",
         Cause::KeepWhile => "keep_while",
+        Cause::Ended => "ended",
     }
 }

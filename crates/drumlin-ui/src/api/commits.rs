@@ -121,6 +121,7 @@ fn event(event: &Event) -> Value {
             let along = match cause {
                 Cause::Asked => None,
                 Cause::Above => Some("with the node above"),
+                Cause::Ended => Some("its presence has ended, or its time is over"),
                 Cause::KeepWhile => Some("the condition of its keep_while no longer holds"),
             };
             let payload = after.as_ref().and_then(|node| node.payload.as_ref()).map(short_payload);

@@ -1,8 +1,9 @@
 //! Time, injected. Order never depends on it: the log defines the order; times are only reported and compared with
 //! retention.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Timestamp;
 
@@ -10,6 +11,11 @@ use super::Timestamp;
 pub trait Clock: Send + Sync {
     /// Microseconds since the Unix epoch.
     fn now(&self) -> Timestamp;
+
+    /// What has passed since some instant, by a clock that nobody sets. By default, and in tests, that which [`Clock::now`] shows.
+    fn steady(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.now().0).unwrap_or(0))
+    }
 
     /// Waits for `time` to pass. A clock that does not run by itself yields to other threads and returns.
     fn pause(&self, time: Duration) {
@@ -27,6 +33,12 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that asks the system how much time has passed")]
+    fn steady(&self) -> Duration {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that waits for time to pass")]

@@ -302,6 +302,12 @@ pub enum Bug {
     ForgetFollowers = 29,
     /// A consumer whose place another has taken moves the follower on.
     ForgetEpoch = 30,
+    /// Nodes stay that have nothing to live on any more.
+    LeaveOrphans = 31,
+    /// A node whose time was put off expires when it was seen to.
+    ExpireRenewed = 32,
+    /// The silence of an owner is judged by the wall clock of who watches.
+    SilenceByWallClock = 33,
 }
 
 #[cfg(feature = "planted-bugs")]

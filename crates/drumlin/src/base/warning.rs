@@ -17,6 +17,8 @@ pub enum WarningKind {
     ManyRetries,
     /// A reclaim could not delete everything; the next one tries again.
     ReclaimIncomplete,
+    /// Very many nodes were deleted in one commit, because a presence ended.
+    LargeCascade,
 }
 
 impl WarningKind {
@@ -28,6 +30,7 @@ impl WarningKind {
             WarningKind::SlowCheckpoint => "slow_checkpoint",
             WarningKind::ManyRetries => "many_retries",
             WarningKind::ReclaimIncomplete => "reclaim_incomplete",
+            WarningKind::LargeCascade => "large_cascade",
         }
     }
 }

@@ -8,6 +8,7 @@ mod erase;
 mod groups;
 mod holds;
 mod indexes;
+mod lives;
 mod packing;
 mod rows;
 mod snapshots;
@@ -20,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Retention, Rule, Sequences, Sessions, TableMap,
-    Totals, Trash, Trigger, Views,
+    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, Rule, Sequences, Sessions,
+    TableMap, Totals, Trash, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
@@ -58,6 +59,8 @@ pub struct State {
     pub sequences: Sequences,
     /// Who follows them.
     pub followers: Followers,
+    /// Presences.
+    pub presences: Presences,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
@@ -128,6 +131,7 @@ impl State {
             trash: self.trash.clone(),
             sequences: self.sequences.clone(),
             followers: self.followers.clone(),
+            presences: self.presences.clone(),
             snapshots: self.snapshots.clone(),
             ledger: self.ledger.clone(),
             holds: self.holds.clone(),
@@ -346,7 +350,7 @@ impl State {
             self.watches.remove(&watcher, &old);
         }
         self.watches.add(&watcher, &keep);
-        let keep = (!keep.conditions.is_empty()).then(|| Arc::new(keep));
+        let keep = (!keep.is_empty()).then(|| Arc::new(keep));
         self.tree.edit(path, seq, |node| node.edit_extra(|extra| extra.keep = keep));
     }
 

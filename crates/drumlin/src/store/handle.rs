@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use super::parts::{Commits, Handles, Pin, Reserved, Setting, Tenure, Triggers, Upkeep, Watched, recover};
+use super::parts::{Attendance, Commits, Handles, Pin, Reserved, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
 use crate::base::{Env, Result, Seq, waiting};
 use crate::block::{BlockReader, MissingBlock};
@@ -31,6 +31,7 @@ pub(super) struct StoreParts {
     upkeep: Upkeep,
     triggers: Arc<Triggers>,
     watched: Watched,
+    attendance: Arc<Attendance>,
     reserved: Reserved,
     handles: Handles,
 }
@@ -76,12 +77,12 @@ impl Store {
         let log = Box::new(SealingLog::new(log, storage.clone()));
         let setting = Arc::new(Setting::new(uri, options, env, storage, Tenure { shared, lent }));
         let (reader, watched, handles) = (Arc::new(reader), Watched::default(), Handles::one(lock));
-        let reserved = Reserved::default();
+        let (reserved, attendance) = (Reserved::default(), Arc::default());
         let inner = Arc::new_cyclic(|inner: &Weak<StoreParts>| {
             let inner = inner.clone();
             let committed = move || Store::upgrade(&inner).iter().for_each(committed);
             let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
-            StoreParts { setting, commits, reader, upkeep, triggers, watched, reserved, handles }
+            StoreParts { setting, commits, reader, upkeep, triggers, watched, attendance, reserved, handles }
         });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
@@ -158,6 +159,10 @@ impl Store {
         &self.inner.watched
     }
 
+    pub(super) fn attendance(&self) -> &Arc<Attendance> {
+        &self.inner.attendance
+    }
+
     pub(super) fn reserved(&self) -> &Reserved {
         &self.inner.reserved
     }
@@ -214,6 +219,7 @@ impl Store {
     /// `Unavailable` if the log cannot be read, `Corrupt` if it is damaged.
     pub fn refresh(&self) -> Result<Seq> {
         self.commits().refresh()?;
+        self.attend_if_due();
         self.seq()
     }
 
@@ -242,6 +248,7 @@ impl StoreParts {
             return Ok(());
         }
         self.triggers.stop();
+        self.attendance.stop(self.setting.env().threads.current());
         // Nothing of a store that this process alone writes may go on once its lock is given up.
         let stop = || self.upkeep.background().stop();
         let stopped = if self.setting.is_shared() { stop() } else { waiting::unstoppable(stop) };

@@ -60,7 +60,10 @@ impl Effect {
             | Effect::DropIndex { .. }
             | Effect::PutRuns { .. }
             | Effect::ProveIndex { .. }
-            | Effect::PutFollower { .. } => false,
+            | Effect::PutFollower { .. }
+            | Effect::BeginPresence { .. }
+            | Effect::BeatPresences { .. }
+            | Effect::EndPresences { .. } => false,
         }
     }
 }

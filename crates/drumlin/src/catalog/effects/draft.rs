@@ -38,12 +38,34 @@ pub struct PutOptions {
     /// The node's life conditions from now on: conditions on the nodes at other paths, or at its own. An empty list
     /// removes them; `None` leaves them as they are.
     pub keep_while: Option<Vec<(String, Condition)>>,
+    /// The number of the presence that the node ends with, see [`crate::Presence`]. If this, `ttl_micros` or `keep_while` is given, what
+    /// the node lived on before counts no more.
+    pub presence: Option<u64>,
+    /// After how many microseconds it ends by itself, unless it is put again before; it is deleted soon after that.
+    pub ttl_micros: Option<u64>,
 }
 
 impl PutOptions {
     /// Whether it depends on what a node is.
     pub fn reads_node(&self) -> bool {
-        self.mode != PutMode::Put || self.when.is_some() || self.keep_while.is_some()
+        self.mode != PutMode::Put || self.when.is_some() || self.sets_life()
+    }
+
+    fn sets_life(&self) -> bool {
+        self.keep_while.is_some() || self.presence.is_some() || self.ttl_micros.is_some()
+    }
+
+    /// What the node lives on from now on, if that is said; `time` is that of the commit.
+    fn life(&self, time: Timestamp) -> Result<Option<Keep>> {
+        if !self.sets_life() {
+            return Ok(None);
+        }
+        if self.ttl_micros == Some(0) {
+            return Err(Error::invalid("the time to live of a node must be longer than 0"));
+        }
+        let keep = Keep::new(self.keep_while.as_deref().unwrap_or_default())?;
+        let until = self.ttl_micros.map(|micros| Timestamp(time.0.saturating_add_unsigned(micros)));
+        Ok(Some(Keep { presence: self.presence, until, ..keep }))
     }
 }
 
@@ -103,7 +125,7 @@ impl Draft {
     /// Applies effects that are not on nodes: all or none.
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
         self.atomically(|draft| {
-            let mut changed = Vec::new();
+            let (mut changed, mut ended) = (Vec::new(), Vec::new());
             for mut effect in effects {
                 if let Effect::WriteRows { table, version, .. } = &mut effect {
                     // Others may have numbered a version since the effect was made.
@@ -126,13 +148,33 @@ impl Draft {
                     }
                     _ => None,
                 });
+                if let Effect::EndPresences { presences } = &effect {
+                    let watches = &draft.state.watches;
+                    ended.extend(presences.iter().flat_map(|number| watches.of_presence(*number)).cloned());
+                }
                 draft.state.apply_effect(&effect, draft.seq, draft.time)?;
                 draft.effects.push(effect);
             }
             let mut done = NodeEffects::default();
             changed.iter().try_for_each(|path| draft.cascade(path.as_str(), false, Vec::new(), &mut done))?;
+            draft.end_nodes(&ended, &mut done)?;
             draft.record(&done);
             Ok(())
+        })
+    }
+
+    /// Ends those of some nodes whose time is still the one that was seen. Returns how many were deleted, with those that went along.
+    pub fn expire(&mut self, due: &[(Timestamp, Path)]) -> Result<usize> {
+        self.atomically(|draft| {
+            let still = |(until, path): &&(Timestamp, Path)| {
+                let keep = draft.state.tree.get(path.as_str()).and_then(Node::keep);
+                keep.is_some_and(|keep| keep.until == Some(*until) || planted(Bug::ExpireRenewed))
+            };
+            let ended: Vec<Path> = due.iter().filter(still).map(|(_, path)| path.clone()).collect();
+            let mut done = NodeEffects::default();
+            draft.end_nodes(&ended, &mut done)?;
+            draft.record(&done);
+            Ok(done.len())
         })
     }
 
@@ -241,7 +283,7 @@ impl Draft {
             }
             check_condition(path, node, options.when.as_ref())?;
         }
-        let keep = options.keep_while.as_deref().map(Keep::new).transpose()?;
+        let keep = options.life(self.time)?;
         match keep.is_none() && self.state.watches.is_empty() {
             true => self.put_alone(path, payload, None),
             false => self.atomically(|draft| draft.put_alone(path, payload, keep)),
@@ -311,7 +353,7 @@ impl Draft {
         check_path(path)?;
         // Usually nothing is below it and no node's life depends on it: then it is found and removed in one step.
         let mut change = Change::default();
-        if self.state.watches.is_empty() {
+        if self.state.watches.are_none() {
             let mut alone = true;
             let removed = self.state.tree.remove(path, |node| {
                 check_condition(path, Some(node), when).and_then(|()| refuse_tables(path, node)).map_err(Some)?;
@@ -434,13 +476,14 @@ impl Draft {
     }
 
     /// Sets the life conditions of the node at `path`.
-    fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
+    pub(in crate::catalog) fn keep(&mut self, path: &str, keep: Keep) -> Result<()> {
+        keep.presence.map_or(Ok(()), |number| self.state.presences.check(number))?;
         if let Some(failed) = broken(&keep, &self.state.tree, Some(path)) {
             return Err(Error::condition_failed(format!(
                 "'{path}' cannot be kept while a condition on '{failed}' holds, because it does not hold"
             )));
         }
-        let stored = if keep.conditions.is_empty() { Vec::new() } else { keep.encode()? };
+        let stored = if keep.is_empty() { Vec::new() } else { keep.encode()? };
         self.state.set_keep(path, self.seq, keep);
         self.nodes().push(path, NodeEffect::Keep { keep: &stored });
         Ok(())
@@ -465,6 +508,35 @@ impl Draft {
             });
         }
         Ok(gone)
+    }
+
+    /// Deletes nodes that have nothing to live on any more, and what depends on them. This cannot be refused: a node that holds a table, or
+    /// has one below it, loses its payload instead.
+    fn end_nodes(&mut self, ended: &[Path], done: &mut NodeEffects) -> Result<()> {
+        for path in ended {
+            // It may have gone along with another.
+            if self.state.tree.get(path.as_str()).is_some() && !planted(Bug::LeaveOrphans) {
+                let gone = self.end(path.as_str(), Cause::Ended, done)?;
+                self.cascade_to(path.as_str(), false, gone, done, Self::end)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Draft::remove`], but where there are tables only the payload and the life conditions go.
+    fn end(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
+        let tables = self.state.tree.get(path).map(|node| refuse_tables(path, node));
+        if !matches!(tables, Some(Err(_))) {
+            return self.remove(path, cause, done);
+        }
+        let seq = self.seq;
+        if self.state.tree.get(path).is_some_and(|node| node.payload.is_some()) {
+            self.state.tree.edit(path, seq, |node| node.set_payload(None));
+            done.push(path, NodeEffect::Clear { gone: false });
+        }
+        self.state.set_keep(path, seq, Keep::default());
+        done.push(path, NodeEffect::Keep { keep: &[] });
+        Ok(Vec::new())
     }
 
     /// The current tree, if changing it may delete other nodes along.
@@ -497,6 +569,18 @@ impl Draft {
     /// so on. Each node is deleted at most once, so this ends even if there are cycles. `own` says that the node has just
     /// got its life conditions, of which those on itself are not checked yet.
     fn cascade(&mut self, path: &str, own: bool, gone: Vec<Path>, done: &mut NodeEffects) -> Result<()> {
+        self.cascade_to(path, own, gone, done, Self::remove)
+    }
+
+    /// The same, with which `end` is done to each of those nodes.
+    fn cascade_to(
+        &mut self,
+        path: &str,
+        own: bool,
+        gone: Vec<Path>,
+        done: &mut NodeEffects,
+        end: impl Fn(&mut Self, &str, Cause, &mut NodeEffects) -> Result<Vec<Path>>,
+    ) -> Result<()> {
         if self.state.watches.is_empty() || planted(Bug::ForgetCascade) {
             return Ok(());
         }
@@ -514,7 +598,7 @@ impl Draft {
                 if keep.is_none_or(|keep| broken(keep, &self.state.tree, but).is_none()) {
                     continue;
                 }
-                let gone = self.remove(watcher.as_str(), Cause::KeepWhile, done);
+                let gone = end(self, watcher.as_str(), Cause::KeepWhile, done);
                 changed.extend(
                     gone.map_err(|e| e.context(format!("'{watcher}' depends on '{path}' and would be deleted")))?,
                 );

@@ -391,6 +391,25 @@ pub enum Effect {
         /// What it is from now on; `None` if it is removed.
         follower: Option<Follower>,
     },
+    /// Begins a presence.
+    BeginPresence {
+        /// Its number: higher than all before.
+        number: u64,
+        /// What its owner calls itself.
+        name: String,
+        /// How long it lives without a beat, in microseconds.
+        life_micros: u64,
+    },
+    /// The owners of presences are there.
+    BeatPresences {
+        /// The numbers of those presences; those that have ended are skipped.
+        presences: Vec<u64>,
+    },
+    /// Ends presences. The nodes that end with them are deleted by effects of their own, in the same transaction.
+    EndPresences {
+        /// The numbers of those presences; those that have ended are skipped.
+        presences: Vec<u64>,
+    },
 }
 
 impl Effect {

@@ -19,7 +19,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_INDEXES
     | FEATURE_UNIQUE
     | FEATURE_TTL
-    | FEATURE_FOLLOWERS;
+    | FEATURE_FOLLOWERS
+    | FEATURE_PRESENCES;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -31,7 +32,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_INDEXES
     | FEATURE_UNIQUE
     | FEATURE_TTL
-    | FEATURE_FOLLOWERS;
+    | FEATURE_FOLLOWERS
+    | FEATURE_PRESENCES;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -65,6 +67,8 @@ pub const FEATURE_UNIQUE: u64 = 8192;
 pub const FEATURE_TTL: u64 = 16384;
 /// The entry makes followers of tables, or moves them on.
 pub const FEATURE_FOLLOWERS: u64 = 32768;
+/// The entry begins, renews or ends presences, or nodes end with them or by themselves.
+pub const FEATURE_PRESENCES: u64 = 65536;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -97,6 +101,10 @@ impl Effect {
             Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
+            Effect::BeginPresence { .. } | Effect::BeatPresences { .. } | Effect::EndPresences { .. } => {
+                FEATURE_PRESENCES
+            }
+            Effect::Nodes(nodes) if nodes.end() => FEATURE_PRESENCES,
             Effect::PutIndex { definition, .. } if definition.is_unique() => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,
             Effect::ProveIndex { .. } => FEATURE_INDEXES | FEATURE_UNIQUE,

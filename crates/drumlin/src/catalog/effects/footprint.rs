@@ -50,6 +50,8 @@ pub enum Read {
     Table(TableId),
     /// Rows of a table by their keys, the first of which expires at that instant.
     Until(TableId, Timestamp),
+    /// Whether a presence has ended.
+    Presence(u64),
 }
 
 /// Everything that a transaction has read.
@@ -115,6 +117,7 @@ impl Read {
             Read::Snapshots => "the list of snapshots".to_owned(),
             Read::All => "the store".to_owned(),
             Read::Table(id) => table(id),
+            Read::Presence(number) => format!("presence {number}"),
             Read::Until(id, _) => format!("a row of {}, which was looked up, expired", table(id)),
         })
     }
@@ -181,6 +184,7 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
         Read::All => !base.same(now),
         // The commit's time tells: see [`Footprint::check_expiry`].
         Read::Until(..) => false,
+        Read::Presence(number) => base.presences.check(*number).is_ok() != now.presences.check(*number).is_ok(),
         Read::Table(id) => match (base.table(*id)?, now.table(*id)?) {
             (Some(then), Some(now)) => !now.is_untouched(&then),
             (then, now) => then.is_some() != now.is_some(),

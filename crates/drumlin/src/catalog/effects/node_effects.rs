@@ -29,6 +29,8 @@ pub enum Cause {
     Above,
     /// Its life conditions no longer hold.
     KeepWhile,
+    /// Its presence has ended, or its time is over.
+    Ended,
 }
 
 /// One thing that happened to a node.
@@ -71,6 +73,8 @@ pub struct NodeEffects {
     len: usize,
     /// The path of the last record; empty if none was added here.
     last: String,
+    /// Whether one may set what a node lives on, or say that it has ended.
+    on_lives: bool,
 }
 
 /// A position in a list, to rewind to.
@@ -109,6 +113,7 @@ impl NodeEffects {
         write_varint(&mut self.bytes, shared as u64);
         write_varint(&mut self.bytes, (path.len() - shared) as u64);
         self.bytes.extend_from_slice(&path.as_bytes()[shared..]);
+        self.on_lives |= matches!(effect, NodeEffect::Keep { .. } | NodeEffect::Delete { cause: Cause::Ended });
         if let Some(content) = content {
             write_varint(&mut self.bytes, content.len() as u64);
             self.bytes.extend_from_slice(content);
@@ -125,7 +130,18 @@ impl NodeEffects {
     pub fn extend(&mut self, more: &NodeEffects) {
         self.bytes.extend_from_slice(&more.bytes);
         self.len += more.len;
+        self.on_lives |= more.on_lives;
         self.last.clone_from(&more.last);
+    }
+
+    /// Whether a node is to end with a presence or by itself, or has.
+    pub(in crate::catalog) fn end(&self) -> bool {
+        let ends = |effect: NodeEffect<'_>| match effect {
+            NodeEffect::Keep { keep } => Keep::decode(keep).is_ok_and(|keep| keep.ends()),
+            effect => effect == NodeEffect::Delete { cause: Cause::Ended },
+        };
+        let mut reader = self.reader();
+        self.on_lives && std::iter::from_fn(|| Some(ends(reader.advance().ok()??.1))).any(|ends| ends)
     }
 
     /// All except the first.
@@ -188,7 +204,7 @@ impl<'de> Deserialize<'de> for NodeEffects {
         let mut effects = NodeEffects { bytes, ..NodeEffects::default() };
         // Checked once here, so that readers never find damage halfway.
         let mut reader = effects.reader();
-        let mut len = 0;
+        let (mut len, mut on_lives) = (0, false);
         while let Some((path, effect)) = reader.advance().map_err(de::Error::custom)? {
             check_path(path).map_err(de::Error::custom)?;
             match effect {
@@ -197,9 +213,10 @@ impl<'de> Deserialize<'de> for NodeEffects {
                 NodeEffect::Keep { keep } => drop(Keep::decode(keep).map_err(de::Error::custom)?),
                 NodeEffect::Clear { .. } | NodeEffect::Delete { .. } => {}
             }
+            on_lives |= matches!(effect, NodeEffect::Keep { .. } | NodeEffect::Delete { cause: Cause::Ended });
             len += 1;
         }
-        effects.len = len;
+        (effects.len, effects.on_lives) = (len, on_lives);
         Ok(effects)
     }
 }
@@ -227,6 +244,7 @@ impl<'a> NodeReader<'a> {
             (DELETE, 0) => NodeEffect::Delete { cause: Cause::Asked },
             (DELETE, 1) => NodeEffect::Delete { cause: Cause::Above },
             (DELETE, 2) => NodeEffect::Delete { cause: Cause::KeepWhile },
+            (DELETE, 3) => NodeEffect::Delete { cause: Cause::Ended },
             (KEEP, 0) => NodeEffect::Keep { keep: self.slice().ok_or_else(damaged)? },
             _ => return Err(damaged()),
         };

@@ -1,6 +1,6 @@
 //! The properties of a node, as seen by conditions, changes and callers.
 
-use crate::base::Seq;
+use crate::base::{Seq, Timestamp};
 use crate::catalog::Payload;
 
 /// What a node is, without what is below it.
@@ -18,4 +18,8 @@ pub struct NodeInfo {
     pub children_version: u64,
     /// The last commit that changed its payload, table, retention or life condition.
     pub seq: Seq,
+    /// The number of the presence that it ends with.
+    pub presence: Option<u64>,
+    /// When it ends by itself: it is deleted soon after.
+    pub expires: Option<Timestamp>,
 }

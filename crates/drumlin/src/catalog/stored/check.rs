@@ -78,6 +78,9 @@ impl State {
         if let Some(hold) = self.holds.open.keys().find(|hold| impossible(hold)) {
             return bad(format!("hold {hold} has an impossible number"));
         }
+        if self.presences.open.keys().any(|number| *number > self.presences.last) {
+            return bad("a presence has an impossible number".into());
+        }
         self.check_tree(Some(&ids))?;
         Ok(said)
     }
@@ -100,6 +103,11 @@ impl State {
                 if !linked || is_missing(id) || self.trash.contains(id) {
                     stray = Some(format!("'{path}' holds table {id}, which does not exist"));
                 }
+            }
+            if let Some(number) = node.keep().and_then(|keep| keep.presence)
+                && self.presences.check(number).is_err()
+            {
+                stray = Some(format!("'{path}' lives on presence {number}, which does not exist"));
             }
         });
         if let Some(stray) = stray {

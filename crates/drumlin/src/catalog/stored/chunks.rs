@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Sequences, State, TableMap, Trash};
+use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Presences, Sequences, State, TableMap, Trash};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -90,6 +90,9 @@ pub struct Index {
     /// After those, if there are any: followers.
     #[serde(skip)]
     followers: Chunks<TableId>,
+    /// After those, if there have ever been any.
+    #[serde(skip)]
+    presences: Presences,
 }
 
 impl Index {
@@ -100,11 +103,16 @@ impl Index {
             let bytes = postcard::to_extend(&self.holds, bytes)?;
             let bytes = postcard::to_extend(&self.uses, bytes)?;
             let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
-            if self.sequences.is_empty() && self.followers.is_empty() {
+            let (presences, followers) = (!self.presences.is_empty(), !self.followers.is_empty());
+            if !presences && !followers && self.sequences.is_empty() {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.sequences, bytes)?;
-            if self.followers.is_empty() { Ok(bytes) } else { postcard::to_extend(&self.followers, bytes) }
+            if !presences && !followers {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.followers, bytes)?;
+            if presences { postcard::to_extend(&self.presences, bytes) } else { Ok(bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -120,7 +128,8 @@ impl Index {
             let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (sequences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, ..index };
+            let (presences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, presences, ..index };
             Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
@@ -177,6 +186,7 @@ impl Index {
                 &now.followers.0,
                 &mut pack,
             )?,
+            presences: now.presences.clone(),
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -215,6 +225,7 @@ impl Index {
             .map_err(|e| Error::corrupt(format!("the nodes of a catalog snapshot are damaged: {e}")))?;
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
+        state.presences = self.presences.clone();
         state.uses = self.uses;
         let mut tables: OrdMap<TableId, Arc<TableState>> = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = Trash::of(read_map(chunks.by_ref().take(self.trash.len()))?);

@@ -68,6 +68,8 @@ impl Node {
             children: self.children() as u64,
             children_version: self.children_version(),
             seq: self.seq,
+            presence: self.keep().and_then(|keep| keep.presence),
+            expires: self.keep().and_then(|keep| keep.until),
         }
     }
 

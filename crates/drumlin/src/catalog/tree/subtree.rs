@@ -211,9 +211,7 @@ impl Draft {
     fn keep_nodes(&mut self, placed: &[PlacedNode]) -> Result<()> {
         for node in placed {
             if let Some(keep) = &node.keep {
-                let conditions: Vec<_> =
-                    keep.conditions.iter().map(|(path, condition)| (path.to_string(), condition.clone())).collect();
-                self.keep_while(node.to.as_str(), &conditions)?;
+                self.keep(node.to.as_str(), Keep::clone(keep))?;
             }
         }
         Ok(())
@@ -244,7 +242,8 @@ fn placed_at(from: &Path, to: &Path, path: &str, node: &Node) -> Result<PlacedNo
                  the condition first"
             ))),
         };
-        Ok::<_, Error>(Arc::new(Keep { conditions: keep.conditions.iter().map(rebind).collect::<Result<_>>()? }))
+        let conditions = keep.conditions.iter().map(rebind).collect::<Result<_>>()?;
+        Ok::<_, Error>(Arc::new(Keep { conditions, ..Keep::clone(keep) }))
     });
     Ok(PlacedNode {
         to: path.rebased(from, to)?,

@@ -140,7 +140,8 @@ impl Store {
         self.registry().stop();
         let open = !self.setting().is_read_only() && self.setting().check().is_ok();
         let own = self.own();
-        let noted = if open { own.note_triggers().and(own.end_session()) } else { Ok(()) };
+        let end = || own.end_own_presences().and(own.note_triggers()).and(own.end_session());
+        let noted = if open { end() } else { Ok(()) };
         self.close_parts().and(noted)
     }
 }
@@ -200,7 +201,7 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         uri,
         options,
         Contents { storage, log, state, catalog, lock, lent: false },
-        Store::checkpoint_if_due,
+        Store::committed,
     )?;
     if lossy {
         store.pass_over_lost()?;
@@ -263,7 +264,7 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     log.knows(state.seq);
     log.adopt(state.holds.store);
     let contents = Contents { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
-    let store = Store::start(env, uri, options, contents, Store::checkpoint_if_due)?;
+    let store = Store::start(env, uri, options, contents, Store::committed)?;
     if opened.lossy {
         store.pass_over_lost()?;
     }

@@ -1,6 +1,7 @@
 //! What an open store is made of: values with private fields and a narrow interface each. None of them knows [`super::Store`], or any
 //! operation of one; operations say by what they take which of them they need.
 
+mod attendance;
 mod background;
 mod commits;
 mod handles;
@@ -13,6 +14,7 @@ mod triggers;
 mod upkeep;
 mod watched;
 
+pub(super) use attendance::Attendance;
 pub(super) use commits::feeds::{CommitRecord, OpenFeed};
 pub(super) use commits::pins::Pin;
 pub(super) use commits::proof::{TableProof, UniqueProof, adding};

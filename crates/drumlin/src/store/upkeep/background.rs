@@ -14,6 +14,12 @@ const CHANGED_TABLES_MAX: usize = 50_000;
 const INDEX_ROWS_MAX: u64 = 512 << 10;
 
 impl Store {
+    /// Called after each turn that has committed, in the turn.
+    pub(in crate::store) fn committed(&self) {
+        self.attend_if_due();
+        self.checkpoint_if_due();
+    }
+
     /// Starts a checkpoint if one is due and none is running.
     pub(in crate::store) fn checkpoint_if_due(&self) {
         let (bytes, options) = (self.commits().log().bytes(), self.options());

@@ -46,6 +46,7 @@ impl Store {
         };
         span!("checkpoint");
         let (env, begun) = (&self.env(), self.env().clock.now());
+        self.end_due()?;
         let mut report = CheckpointReport::default();
         self.do_checkpoint(options, &mut maintenance, &mut report).map_err(|e| match e.kind() {
             // `Unavailable` says that nothing was done, which is not so if a commit was made on the way.

@@ -168,6 +168,7 @@ fn options(only: Option<bool>, when: Option<&Cond>, keep: Option<&Keep>) -> PutO
         },
         when: when.map(condition),
         keep_while: keep.map(|keep| keep.iter().map(|(path, cond)| (path.clone(), condition(cond))).collect()),
+        ..PutOptions::default()
     }
 }
 
@@ -312,6 +313,7 @@ fn told(event: &NodeEvent) -> ModelEvent {
             Cause::Asked => "asked",
             Cause::Above => "above",
             Cause::KeepWhile => "keep_while",
+            Cause::Ended => "ended",
         },
     }
 }

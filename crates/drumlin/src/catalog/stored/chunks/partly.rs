@@ -132,6 +132,7 @@ impl Index {
         state.sequences = Sequences(read_some("sequences", &self.sequences, sequences, &mut lost, id));
         let followers = take(self.followers.len());
         state.followers = Followers(read_some("followers", &self.followers, followers, &mut lost, id));
+        state.presences = self.presences.clone();
         state.tables = TableMap::of(tables);
         (state, lost)
     }

@@ -232,6 +232,9 @@ fn is_upkeep(effect: &Effect) -> bool {
             | Effect::OpenHold { .. }
             | Effect::Beat { .. }
             | Effect::EndHolds { .. }
+            | Effect::BeginPresence { .. }
+            | Effect::BeatPresences { .. }
+            | Effect::EndPresences { .. }
             | Effect::ForgetJobs { .. }
             | Effect::FreezeRows { .. }
             | Effect::FlushRows { .. }

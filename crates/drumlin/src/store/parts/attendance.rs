@@ -1,0 +1,132 @@
+//! The presences of this process, which it has to renew, and those of others, whose silence it counts; and the one thread that does both.
+
+use std::collections::BTreeMap;
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::base::Result;
+
+/// See the module. Times are those of [`crate::base::Clock::steady`].
+#[derive(Default)]
+pub(in crate::store) struct Attendance {
+    shared: Mutex<Attending>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Attending {
+    /// By number: how long at most between two beats, and when the next one is due.
+    own: BTreeMap<u64, (Duration, Duration)>,
+    /// By number: the last beat seen, and when it was first seen.
+    others: BTreeMap<u64, (u64, Duration)>,
+    thread: Option<ThreadId>,
+    /// Until when that waits.
+    until: Duration,
+    stopped: bool,
+}
+
+impl Attendance {
+    /// A presence of this process, of which a beat is due every `every`.
+    pub fn add(&self, number: u64, every: Duration, now: Duration) {
+        self.shared.lock().own.insert(number, (every, now + every));
+        self.changed.notify_all();
+    }
+
+    /// One is renewed no more.
+    pub fn remove(&self, number: u64) {
+        self.shared.lock().own.remove(&number);
+    }
+
+    pub fn is_own(&self, number: u64) -> bool {
+        self.shared.lock().own.contains_key(&number)
+    }
+
+    /// Those of this process.
+    pub fn own(&self) -> Vec<u64> {
+        self.shared.lock().own.keys().copied().collect()
+    }
+
+    /// Those of this process of which a beat is due.
+    pub fn due(&self, now: Duration) -> Vec<u64> {
+        let shared = self.shared.lock();
+        shared.own.iter().filter(|(_, (_, due))| *due <= now).map(|(number, _)| *number).collect()
+    }
+
+    /// Notes that beats were committed.
+    pub fn renewed(&self, numbers: &[u64], now: Duration) {
+        let mut shared = self.shared.lock();
+        for number in numbers {
+            if let Some((every, due)) = shared.own.get_mut(number) {
+                *due = now + *every;
+            }
+        }
+    }
+
+    /// When the next beat is due.
+    pub fn next_beat(&self) -> Option<Duration> {
+        self.shared.lock().own.values().map(|(_, due)| *due).min()
+    }
+
+    /// For how long another process's presence has been silent, as far as was seen here: since its beat number `beats` was.
+    pub fn silence(&self, number: u64, beats: u64, now: Duration) -> Duration {
+        let mut shared = self.shared.lock();
+        let (seen, since) = shared.others.entry(number).or_insert((beats, now));
+        if *seen != beats {
+            (*seen, *since) = (beats, now);
+        }
+        now.saturating_sub(*since)
+    }
+
+    /// Forgets those that have ended.
+    pub fn forget(&self, have_ended: impl Fn(u64) -> bool) {
+        let mut shared = self.shared.lock();
+        shared.others.retain(|number, _| !have_ended(*number));
+        shared.own.retain(|number, _| !have_ended(*number));
+    }
+
+    /// Starts the thread by `start`, unless it runs; if it waits for longer than until `due`, has it look again.
+    pub fn call(&self, due: Duration, start: impl FnOnce() -> Result<ThreadId>) -> Result<()> {
+        let mut shared = self.shared.lock();
+        if shared.thread.is_none() && !shared.stopped {
+            shared.thread = Some(start()?);
+        } else if due < shared.until {
+            shared.until = due;
+            self.changed.notify_all();
+        }
+        Ok(())
+    }
+
+    /// For the thread: waits until `until`, which is in `wait`, or until it is called. Returns whether it is to go on.
+    pub fn wait(&self, wait: Duration, until: Duration) -> bool {
+        let mut shared = self.shared.lock();
+        shared.until = until;
+        if !shared.stopped {
+            self.changed.wait_for(&mut shared, wait);
+        }
+        shared.until = Duration::ZERO;
+        !shared.stopped
+    }
+
+    /// For the thread: ends it, if `idle` says that there is nothing to do any more, or it is to stop.
+    pub fn end(&self, idle: bool) -> bool {
+        let mut shared = self.shared.lock();
+        let ends = shared.stopped || idle && shared.own.is_empty();
+        if ends {
+            shared.thread = None;
+            self.changed.notify_all();
+        }
+        ends
+    }
+
+    /// Stops the thread, and waits for its end, unless the calling thread `current` is it.
+    pub fn stop(&self, current: ThreadId) {
+        let mut shared = self.shared.lock();
+        shared.stopped = true;
+        self.changed.notify_all();
+        while shared.thread.is_some_and(|thread| thread != current) {
+            self.changed.wait(&mut shared);
+        }
+    }
+}

@@ -1,0 +1,582 @@
+//! Presences, and nodes that end with them or by themselves, against a model in plain maps; over several processes, restarts, clocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drumlin::base::{Clock, ManualClock, OsThreads, SeededEntropy, Timestamp};
+use drumlin::catalog::{Cause, Existing};
+use drumlin::storage::{SimBucket, SimDisk};
+use drumlin::store::{Missing, Options, PresenceOptions, TriggerEvent};
+use drumlin::{
+    Action, Condition, ErrorKind, Pattern, Payload, Presence, PutOptions, Store, Tables, TriggerFilter, Warn,
+    WarningKind,
+};
+
+use crate::processes::shared_support::{clock, open as open_bucket};
+use crate::seeds;
+use crate::support::{Checked, batch, env, numbered};
+
+const SECOND: i64 = 1_000_000;
+
+fn begin(store: &Store, seconds: i64) -> drumlin::Result<Presence> {
+    store.presence(&PresenceOptions { life_micros: Some((seconds * SECOND) as u64), ..Default::default() })
+}
+
+fn on(presence: &Presence) -> PutOptions {
+    PutOptions { presence: Some(presence.number()), ..Default::default() }
+}
+
+fn ttl(seconds: i64) -> PutOptions {
+    PutOptions { ttl_micros: Some((seconds * SECOND) as u64), ..Default::default() }
+}
+
+fn look(store: &Store) {
+    store.checkpoint(&Default::default()).unwrap();
+}
+
+fn wrong<T: std::fmt::Debug>(what: &str, found: T) -> Checked {
+    Err(format!("{what}: {found:?}"))
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Life {
+    on: Option<String>,
+    presence: Option<u64>,
+    until: Option<i64>,
+}
+
+/// What the tree must be: nodes that were put, by path, and tables.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    nodes: BTreeMap<String, (Option<i64>, Life)>,
+    tables: BTreeSet<String>,
+    presences: BTreeSet<u64>,
+}
+
+fn is_within(path: &str, above: &str) -> bool {
+    path == above || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl Model {
+    fn exists(&self, path: &str) -> bool {
+        self.nodes.keys().chain(&self.tables).any(|known| is_within(known, path))
+    }
+
+    fn has_table(&self, path: &str) -> bool {
+        self.tables.iter().any(|table| is_within(table, path))
+    }
+
+    /// Removes a node that was asked for: refused if a table would go, here or with what depends on it.
+    fn delete(&mut self, path: &str) -> bool {
+        let before = self.clone();
+        let allowed = self.exists(path) && !self.has_table(path);
+        self.nodes.retain(|known, _| !is_within(known, path));
+        if allowed && self.cascade(false) {
+            return true;
+        }
+        *self = before;
+        false
+    }
+
+    /// Ends nodes that have nothing to live on; where tables are, only payloads go.
+    fn end(&mut self, path: &str) {
+        match self.has_table(path) {
+            true => drop(self.nodes.remove(path)),
+            false => self.nodes.retain(|known, _| !is_within(known, path)),
+        }
+    }
+
+    fn cascade(&mut self, in_any_case: bool) -> bool {
+        let orphan = |model: &Self| {
+            let lost = |(_, (_, life)): &(&String, &(_, Life))| life.on.as_ref().is_some_and(|on| !model.exists(on));
+            model.nodes.iter().find(lost).map(|(path, _)| path.clone())
+        };
+        while let Some(path) = orphan(self) {
+            if !in_any_case && self.has_table(&path) {
+                return false;
+            }
+            self.end(&path);
+        }
+        true
+    }
+
+    fn end_all(&mut self, ends: impl Fn(&Life) -> bool) {
+        let ended: Vec<String> =
+            self.nodes.iter().filter(|(_, (_, life))| ends(life)).map(|(path, _)| path.clone()).collect();
+        for path in ended {
+            if self.nodes.get(&path).is_some_and(|(_, life)| ends(life)) {
+                self.end(&path);
+                self.cascade(true);
+            }
+        }
+    }
+
+    fn end_presence(&mut self, number: u64) {
+        self.presences.remove(&number);
+        self.end_all(|life| life.presence == Some(number));
+    }
+
+    fn expire(&mut self, now: i64) {
+        self.end_all(|life| life.until.is_some_and(|until| until <= now));
+    }
+
+    fn compare(&self, store: &Store, what: &str) {
+        store.refresh().unwrap();
+        let found: BTreeMap<String, (Option<i64>, Option<u64>, Option<i64>)> = store
+            .tree()
+            .nodes("**")
+            .unwrap()
+            .into_iter()
+            .filter(|(_, node)| node.payload.is_some())
+            .map(|(path, node)| {
+                let payload = node.payload.map(|payload| payload.to_json().unwrap().as_i64().unwrap());
+                (path, (payload, node.presence, node.expires.map(|until| until.0)))
+            })
+            .collect();
+        let expected: BTreeMap<_, _> = self
+            .nodes
+            .iter()
+            .map(|(path, (payload, life))| (path.clone(), (*payload, life.presence, life.until)))
+            .collect();
+        assert_eq!(found, expected, "{what}");
+        let open: BTreeSet<u64> = store.presences().unwrap().iter().map(|presence| presence.number).collect();
+        assert_eq!(open, self.presences, "{what}");
+    }
+}
+
+const LIVES: [&str; 7] = ["n/a", "n/a/b", "n/a/b/c", "n/d", "n/t", "n/t/e", "n/f"];
+
+/// Several processes on a bucket, each with presences of its own.
+fn random_operations(seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let mut stores: Vec<Store> = (0..2).map(|_| open_bucket(&bucket.client(), &clock).unwrap()).collect();
+    let mut held: Vec<(usize, Presence)> = Vec::new();
+    let (mut model, mut last) = (Model::default(), 0);
+    for step in 0..60 {
+        let at = rng.usize(..stores.len());
+        let store = stores[at].clone();
+        store.refresh().unwrap();
+        let path = LIVES[rng.usize(..LIVES.len())];
+        let base = format!("base/{}", rng.u32(..3));
+        let what = format!("seed {seed}, step {step}");
+        match rng.u32(..16) {
+            0 | 1 => {
+                let presence = begin(&store, 200).unwrap();
+                assert!(presence.number() > last, "{what}: the numbers grow");
+                last = presence.number();
+                model.presences.insert(last);
+                held.push((at, presence));
+            }
+            2 => {
+                model.nodes.insert(base.clone(), (Some(step), Life::default()));
+                store.tree().put(&base, step).unwrap();
+            }
+            3 => assert_eq!(store.tree().delete(&base, None).is_ok(), model.delete(&base), "{what}"),
+            4..=7 => {
+                let number = (last > 0 && rng.bool()).then(|| rng.u64(1..=last));
+                let seconds = rng.bool().then(|| rng.i64(10..300));
+                let on = rng.bool().then(|| base.clone());
+                let life_is_given = number.is_some() || seconds.is_some() || on.is_some();
+                let allowed = number.is_none_or(|number| model.presences.contains(&number))
+                    && on.as_ref().is_none_or(|on| model.exists(on));
+                let options = PutOptions {
+                    keep_while: on.clone().map(|on| vec![(on, Condition::Exists(true))]),
+                    presence: number,
+                    ttl_micros: seconds.map(|seconds| (seconds * SECOND) as u64),
+                    ..Default::default()
+                };
+                let put = match rng.bool() {
+                    false => store.tree().put_with(path, step, options).map(drop),
+                    // Others commit before it does.
+                    true => store.transact(|transaction| {
+                        transaction.tree().put_with(path, step, options.clone())?;
+                        store.tree().put("others", step).map(drop)
+                    }),
+                };
+                if let Some(others) = store.tree().get("others").unwrap() {
+                    model.nodes.insert("others".into(), (others.to_json().unwrap().as_i64(), Life::default()));
+                }
+                if !allowed {
+                    assert_eq!(put.unwrap_err().kind(), ErrorKind::ConditionFailed, "{what}");
+                } else {
+                    put.unwrap();
+                    let node = store.tree().node(path).unwrap().unwrap();
+                    let old = model.nodes.get(path).map(|(_, life)| life.clone()).unwrap_or_default();
+                    let until = node.expires.map(|until| until.0);
+                    if let Some(seconds) = seconds {
+                        let least = clock.now().0 + seconds * SECOND;
+                        assert!((least..least + SECOND).contains(&until.unwrap()), "{what}: {until:?} after {least}");
+                    }
+                    let new = Life { on, presence: number, until: until.filter(|_| seconds.is_some()) };
+                    model.nodes.insert(path.to_owned(), (Some(step), if life_is_given { new } else { old }));
+                }
+            }
+            8 => assert_eq!(store.tree().delete(path, None).is_ok(), model.delete(path), "{what}"),
+            9 => match model.tables.contains("n/t") {
+                true => {
+                    store.table("n/t").drop(Missing::Refuse).unwrap();
+                    model.tables.remove("n/t");
+                    model.cascade(true);
+                }
+                false => {
+                    store.write("n/t", batch(&numbered(0, 1)), &Default::default()).unwrap();
+                    model.tables.insert("n/t".into());
+                }
+            },
+            10 if !held.is_empty() => {
+                let (_, presence) = held.swap_remove(rng.usize(..held.len()));
+                presence.end().unwrap();
+                presence.end().unwrap();
+                assert_eq!(presence.beat().unwrap_err().kind(), ErrorKind::ConditionFailed, "{what}");
+                model.end_presence(presence.number());
+            }
+            11 | 12 => {
+                // Some owners fall silent, perhaps because their process is gone; the others go on.
+                let mut silent = Vec::new();
+                if rng.bool() {
+                    let (gone, kept) = held.into_iter().partition(|(owner, _)| *owner == at);
+                    silent = gone;
+                    held = kept;
+                    drop(store);
+                } else if !held.is_empty() {
+                    silent.push(held.swap_remove(rng.usize(..held.len())));
+                }
+                let numbers: Vec<u64> = silent.iter().map(|(_, presence)| presence.number()).collect();
+                drop(silent);
+                if rng.bool() {
+                    stores[at] = open_bucket(&bucket.client(), &clock).unwrap();
+                    // What the process had left is nobody's any more.
+                    let (gone, kept): (Vec<_>, Vec<_>) = held.into_iter().partition(|(owner, _)| *owner == at);
+                    held = kept;
+                    for (_, presence) in gone {
+                        presence.end().unwrap();
+                        model.end_presence(presence.number());
+                    }
+                }
+                for _ in 0..3 {
+                    held.iter().for_each(|(_, presence)| presence.beat().unwrap());
+                    stores.iter().for_each(look);
+                    clock.advance(101 * SECOND);
+                }
+                held.iter().for_each(|(_, presence)| presence.beat().unwrap());
+                look(&stores[1 - at]);
+                numbers.iter().for_each(|number| model.end_presence(*number));
+                model.expire(clock.now().0);
+                model.compare(&stores[1 - at], &what);
+            }
+            13 => {
+                clock.advance(rng.i64(1..50) * SECOND);
+                held.iter().for_each(|(_, presence)| presence.beat().unwrap());
+                look(&stores[at]);
+                model.expire(clock.now().0);
+            }
+            14 => {
+                stores[at].close().unwrap();
+                let (gone, kept): (Vec<_>, Vec<_>) = held.into_iter().partition(|(owner, _)| *owner == at);
+                held = kept;
+                gone.iter().for_each(|(_, presence)| model.end_presence(presence.number()));
+                drop(gone);
+                stores[at] = open_bucket(&bucket.client(), &clock).unwrap();
+            }
+            _ => {
+                // Moved and back. What depends on nodes outside of it is not moved.
+                if store.relocate("n/a", "m/a", Existing::default()).is_ok() {
+                    store.relocate("m/a", "n/a", Existing::default()).unwrap();
+                }
+            }
+        }
+        model.compare(&stores[rng.usize(..stores.len())], &what);
+    }
+}
+
+#[test]
+fn nodes_end_with_what_they_live_on() {
+    seeds::each(0..20, 4, |seed| random_operations(seed));
+}
+
+/// A node ends with its presence, with all below it and what depends on it, in one commit.
+pub fn nodes_end_with_their_presence() -> Checked {
+    let store = Store::memory().unwrap();
+    let presence = begin(&store, 30).unwrap();
+    let tree = store.tree();
+    tree.put_with("a", 1, on(&presence)).unwrap();
+    tree.put("a/b", 2).unwrap();
+    let depends = PutOptions { keep_while: Some(vec![("a/b".into(), Condition::Exists(true))]), ..Default::default() };
+    tree.put_with("c", 3, depends).unwrap();
+    store.write("t", batch(&numbered(0, 1)), &Default::default()).unwrap();
+    tree.put_with("t", 4, on(&presence)).unwrap();
+    let before = store.seq().unwrap();
+    presence.end().unwrap();
+    let left = tree.nodes("**").unwrap();
+    let left: Vec<_> = left.iter().map(|(path, node)| (path.as_str(), node.payload.clone(), node.presence)).collect();
+    match left[..] == [("t", None, None)] && store.seq().unwrap().0 == before.0 + 1 {
+        true => Ok(()),
+        false => wrong("after the end", left),
+    }
+}
+
+/// A node whose time another process has put off lives on, although this process has not heard of that.
+pub fn nodes_that_were_renewed_stay() -> Checked {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let (a, b) = (open_bucket(&bucket.client(), &clock).unwrap(), open_bucket(&bucket.client(), &clock).unwrap());
+    a.tree().put_with("n", 1, ttl(60)).unwrap();
+    clock.advance(30 * SECOND);
+    b.refresh().unwrap();
+    b.tree().put_with("n", 2, ttl(60)).unwrap();
+    clock.advance(40 * SECOND);
+    look(&a);
+    b.refresh().unwrap();
+    if !b.tree().exists("n").unwrap() {
+        return wrong("deleted", a.tree().nodes("**"));
+    }
+    clock.advance(40 * SECOND);
+    look(&a);
+    match a.tree().exists("n").unwrap() {
+        true => wrong("still there", a.tree().nodes("**")),
+        false => Ok(()),
+    }
+}
+
+/// A clock that may be set, beside one that nobody sets.
+struct TwoClocks {
+    wall: AtomicI64,
+    steady: AtomicI64,
+}
+
+impl Clock for TwoClocks {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.wall.load(Ordering::SeqCst))
+    }
+
+    fn steady(&self) -> Duration {
+        Duration::from_micros(self.steady.load(Ordering::SeqCst) as u64)
+    }
+}
+
+/// Silence is what has passed since a beat was seen, whatever clocks are set to.
+pub fn clocks_that_are_set_end_nothing() -> Checked {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let owner = open_bucket(&bucket.client(), &clock).unwrap();
+    let presence = begin(&owner, 200).unwrap();
+    let own = Arc::new(TwoClocks { wall: AtomicI64::new(SECOND), steady: AtomicI64::new(0) });
+    let watching = drumlin::base::Env { clock: own.clone(), ..env(&clock, 77, 2) };
+    let options = Options { inline_bytes: 0, ..Options::default() };
+    let watcher = drumlin::store::open_bucket(Arc::new(bucket.client()), watching, "bucket", options).unwrap();
+    look(&watcher);
+    own.wall.fetch_add(3_000 * SECOND, Ordering::SeqCst);
+    own.steady.fetch_add(150 * SECOND, Ordering::SeqCst);
+    look(&watcher);
+    if watcher.presences().unwrap().is_empty() {
+        return wrong("it was ended after", 150);
+    }
+    own.wall.store(0, Ordering::SeqCst);
+    own.steady.fetch_add(100 * SECOND, Ordering::SeqCst);
+    look(&watcher);
+    match watcher.presences().unwrap().is_empty() && presence.beat().is_err() {
+        true => Ok(()),
+        false => wrong("it goes on", watcher.presences()),
+    }
+}
+
+#[test]
+fn a_presence_takes_its_nodes_along() {
+    nodes_end_with_their_presence().unwrap();
+}
+
+#[test]
+fn a_renewed_node_stays() {
+    nodes_that_were_renewed_stay().unwrap();
+}
+
+#[test]
+fn silence_is_counted_by_a_steady_clock() {
+    clocks_that_are_set_end_nothing().unwrap();
+}
+
+fn on_disk(disk: &SimDisk, clock: &Arc<ManualClock>) -> Store {
+    let env = env(clock, disk.counters().changes, 2);
+    drumlin::store::open_on(Arc::new(disk.clone()), env, "sim", Options::default()).unwrap()
+}
+
+#[test]
+fn who_alone_writes_a_store_has_outlived_those_before() {
+    for (crash, checkpoint) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (disk, clock) = (SimDisk::new(), clock());
+        let store = on_disk(&disk, &clock);
+        let presence = begin(&store, 30).unwrap();
+        store.tree().put_with("mine", 1, on(&presence)).unwrap();
+        store.tree().put_with("timed", 2, ttl(3600)).unwrap();
+        if checkpoint {
+            look(&store);
+        }
+        drop(presence);
+        drop(store);
+        let disk = if crash { disk.crash(1) } else { disk };
+        let store = on_disk(&disk, &clock);
+        look(&store);
+        assert_eq!(store.presences().unwrap(), []);
+        assert!(!store.tree().exists("mine").unwrap());
+        let next = begin(&store, 30).unwrap();
+        assert_eq!(next.number(), 2, "a number is never given out again");
+        assert!(store.tree().node("timed").unwrap().unwrap().expires.is_some());
+        clock.advance(3601 * SECOND);
+        look(&store);
+        assert!(!store.tree().exists("timed").unwrap());
+        // Closing ends what is left, by a commit: a reader that opens it then sees none.
+        store.tree().put_with("mine", 1, on(&next)).unwrap();
+        drop(next);
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn closing_a_store_ends_its_presences() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let (a, b) = (open_bucket(&bucket.client(), &clock).unwrap(), open_bucket(&bucket.client(), &clock).unwrap());
+    let presence = begin(&a, 200).unwrap();
+    a.tree().put_with("mine", 1, on(&presence)).unwrap();
+    a.close().unwrap();
+    b.refresh().unwrap();
+    assert!(!b.tree().exists("mine").unwrap());
+    assert_eq!(presence.beat().unwrap_err().kind(), ErrorKind::Closed);
+    assert_eq!(presence.end().unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn a_leader_commits_only_while_it_is_the_leader() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let (a, b) = (open_bucket(&bucket.client(), &clock).unwrap(), open_bucket(&bucket.client(), &clock).unwrap());
+    let leads = begin(&a, 200).unwrap();
+    a.tree().create("leader", 1).unwrap();
+    a.tree().put_with("leader", 1, on(&leads)).unwrap();
+    let transaction = a.transaction().unwrap();
+    transaction.require(&leads).unwrap();
+    transaction.tree().put("done", 1).unwrap();
+    // It hangs; another finds it silent and takes its place.
+    look(&b);
+    clock.advance(201 * SECOND);
+    look(&b);
+    let follows = begin(&b, 200).unwrap();
+    assert!(follows.number() > leads.number());
+    let lead = PutOptions { mode: drumlin::PutMode::Create, ..on(&follows) };
+    b.tree().put_with("leader", 2, lead).unwrap();
+    let refused = transaction.commit().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(refused.message().contains("presence 1"), "{refused}");
+    let refused = a.transact(|transaction| transaction.require(&leads)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ConditionFailed, "{refused}");
+    assert!(!leads.is_open().unwrap());
+    assert_eq!(a.tree().get("done").unwrap(), None);
+    b.transact(|transaction| {
+        transaction.require(&follows)?;
+        transaction.tree().put("done", 2)
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_waits_on_nodes_is_told() {
+    let store = Store::memory().unwrap();
+    let heard: Arc<Mutex<Vec<(String, Cause)>>> = Arc::default();
+    let hear = heard.clone();
+    let pattern = Pattern::new("services/*").unwrap();
+    let filter = TriggerFilter { pattern, actions: vec![Action::Delete], priority: 0 };
+    let callback = move |call: &drumlin::TriggerCall| {
+        if let TriggerEvent::Node(event) = &call.event {
+            hear.lock().unwrap().push((event.path.clone(), event.cause));
+        }
+        Ok(())
+    };
+    store.tree().on(filter, Arc::new(callback)).unwrap();
+    let presence = begin(&store, 30).unwrap();
+    store.tree().put_with("services/a", 1, on(&presence)).unwrap();
+    presence.end().unwrap();
+    store.tree().wait_for_triggers(None).unwrap();
+    assert_eq!(*heard.lock().unwrap(), [("services/a".to_owned(), Cause::Ended)]);
+}
+
+#[test]
+fn bad_lives_are_refused_and_change_nothing() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let (shared, alone) = (open_bucket(&bucket, &clock).unwrap(), Store::memory().unwrap());
+    for (store, seconds) in [(&shared, 179), (&shared, 31 * 86_400), (&alone, 0), (&alone, 31 * 86_400)] {
+        let refused = begin(store, seconds).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+        assert_eq!(store.presences().unwrap(), []);
+    }
+    assert_eq!(alone.presence(&Default::default()).unwrap().life_micros(), 30_000_000);
+    assert_eq!(shared.presence(&Default::default()).unwrap().life_micros(), 180_000_000);
+    let tree = alone.tree();
+    tree.put_with("a", 1, ttl(0)).unwrap_err();
+    let unknown = PutOptions { presence: Some(99), ..Default::default() };
+    assert_eq!(tree.put_with("a", 1, unknown).unwrap_err().kind(), ErrorKind::ConditionFailed);
+    assert!(!tree.exists("a").unwrap());
+    // A time that never comes.
+    tree.put_with("a", 1, PutOptions { ttl_micros: Some(u64::MAX), ..Default::default() }).unwrap();
+    assert_eq!(tree.node("a").unwrap().unwrap().expires, Some(Timestamp(i64::MAX)));
+    look(&alone);
+    assert!(tree.exists("a").unwrap());
+    // An empty list of conditions ends what it lived on.
+    tree.keep_while("a", &[]).unwrap();
+    assert_eq!(tree.node("a").unwrap().unwrap().expires, None);
+}
+
+#[test]
+fn very_many_nodes_that_go_at_once_are_told_of() {
+    let said: Arc<Mutex<Vec<WarningKind>>> = Arc::default();
+    let hear = said.clone();
+    let warn = Warn::new(move |kind, _| hear.lock().unwrap().push(kind));
+    let environment = drumlin::base::Env {
+        clock: clock(),
+        entropy: Arc::new(SeededEntropy::new(4)),
+        threads: Arc::new(OsThreads),
+        warn,
+        ..env(&clock(), 4, 2)
+    };
+    let disk = Arc::new(SimDisk::new());
+    let store = drumlin::store::open_on(disk, environment, "sim", Options::default()).unwrap();
+    let presence = begin(&store, 30).unwrap();
+    store.tree().put_with("all", 0, on(&presence)).unwrap();
+    let below: Vec<(String, Payload)> = (0..12_000).map(|i| (format!("all/{i}"), Payload::from(i))).collect();
+    store.tree().put_many(&below).unwrap();
+    presence.end().unwrap();
+    assert_eq!(*said.lock().unwrap(), [WarningKind::LargeCascade]);
+    assert!(!store.tree().exists("all").unwrap());
+}
+
+#[test]
+fn a_thread_renews_and_ends_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().to_str().unwrap()).unwrap();
+    let presence = begin(&store, 1).unwrap();
+    store.tree().put_with("mine", 1, on(&presence)).unwrap();
+    store.tree().put_with("timed", 1, PutOptions { ttl_micros: Some(50_000), ..Default::default() }).unwrap();
+    let gone = |path: &str| {
+        (0..6_000).any(|_| {
+            SystemPause.pause(Duration::from_millis(10));
+            !store.tree().exists(path).unwrap()
+        })
+    };
+    assert!(gone("timed"));
+    let first = store.seq().unwrap();
+    // Beats are commits: three of them take one life.
+    assert!((0..6_000).any(|_| {
+        SystemPause.pause(Duration::from_millis(10));
+        store.seq().unwrap().0 >= first.0 + 4
+    }));
+    assert!(store.tree().exists("mine").unwrap());
+    // Whose owner is gone ends by itself.
+    drop(presence);
+    assert!(gone("mine"));
+}
+
+struct SystemPause;
+
+impl SystemPause {
+    fn pause(&self, time: Duration) {
+        drumlin::base::SystemClock.pause(time);
+    }
+}
