@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 #: Stubs by module, and the classes and functions in each.
 MODULES = {
     "_rows": ["Result", "Groups", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
-    "_table": ["Merge", "Table", "ProjectionView", "Tree"],
+    "_table": ["Merge", "Table", "ProjectionView", "Presence", "Tree"],
     "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
 }
 #: Where names are defined that stubs of a module use, beside those that their sources import.
@@ -29,6 +29,7 @@ GENERIC = {"Tables": "Handle, Generic[_V]", "Table": "Handle, Generic[_V]"}
 BASES = {
     "Transaction": "Tables[None], Block",
     "Store": "Tables[Version], Block",
+    "Presence": "Block",
     "Ticket": "Block",
     "ChangeFeed": "Handle, AsyncIterator[Commit]",
     "Result": "Iterated[Any]",
@@ -69,7 +70,7 @@ import polars as _pl
 import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
     Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
-    DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node,
+    DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, PresenceInfo,
     ProjectionEntry, PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema,
     Snapshot, Splits, StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui,
     UpdateReport, VacuumPlan, VerifyReport, Version, VersionsReport,

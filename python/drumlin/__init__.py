@@ -49,6 +49,7 @@ from drumlin._drumlin import (
     MergeReport,
     Node,
     NodeChange,
+    PresenceInfo,
     ProjectionEntry,
     ProjectionView,
     PurgedObject,
@@ -104,6 +105,7 @@ from drumlin._nouns.store import Retention, Store
 from drumlin._nouns.table import Table
 from drumlin._nouns.transaction import Transaction
 from drumlin._nouns.tree import Tree
+from drumlin._processes.presence import Presence
 from drumlin._processes.splits import Split, Splits
 from drumlin._processes.staged import Ticket, Token
 from drumlin._results.changes import RowChanges, RowFeed
@@ -162,6 +164,8 @@ __all__ = [
     "Metrics",
     "Node",
     "NodeChange",
+    "Presence",
+    "PresenceInfo",
     "NotFound",
     "Options",
     "P",

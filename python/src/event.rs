@@ -132,7 +132,7 @@ impl Event {
         time(self.time)
     }
 
-    /// Why the node changed: `asked`, `above` or `keep_while`.
+    /// Why the node changed: `asked`, `above`, `keep_while` or `ended`.
     #[getter]
     fn cause(&self) -> Option<&'static str> {
         self.node().map(|event| cause_name(event.cause))

@@ -26,6 +26,7 @@ mod options;
 mod pattern;
 mod payload;
 mod plans;
+mod presence;
 mod projection;
 mod purge;
 mod python_value;
@@ -73,6 +74,8 @@ mod _drumlin {
     use super::pattern::{Condition, Pattern};
     #[pymodule_export]
     use super::plans::{RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow};
+    #[pymodule_export]
+    use super::presence::{Presence, PresenceInfo, begin_presence, presences};
     #[pymodule_export]
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]

@@ -1,13 +1,14 @@
 //! Nodes, and what was done to them. Nothing is converted before it is accessed.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use drumlin::{Cause, NodeInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::payload::from_payload;
-use crate::reports::describe;
+use crate::reports::{describe, time};
 
 /// A node of the tree, as it was at one moment.
 #[pyclass(frozen, eq, module = "drumlin")]
@@ -50,6 +51,18 @@ impl Node {
     #[getter]
     fn seq(&self) -> u64 {
         self.0.seq.0
+    }
+
+    /// The number of the presence that it ends with; None if it has none.
+    #[getter]
+    fn presence(&self) -> Option<u64> {
+        self.0.presence
+    }
+
+    /// When it ends by itself, in UTC: it is deleted soon after; None if it does not.
+    #[getter]
+    fn expires(&self) -> Option<SystemTime> {
+        self.0.expires.map(time)
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
@@ -267,8 +280,8 @@ impl NodeChange {
         self.0.after.clone().map(Node)
     }
 
-    /// Why it changed: `asked`, `above` (a node above it was deleted) or `keep_while` (a condition that it lived on no
-    /// longer holds).
+    /// Why it changed: `asked`, `above` (a node above it was deleted), `keep_while` (a condition that it lived on no
+    /// longer holds) or `ended` (its presence has ended, or its time is over).
     #[getter]
     fn cause(&self) -> &'static str {
         cause_name(self.0.cause)

@@ -13,7 +13,7 @@ use crate::tables::Tables;
 /// A transaction: any number of operations that happen together or not at all.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Transaction {
-    core: Detached<drumlin::Transaction>,
+    pub core: Detached<drumlin::Transaction>,
     store: Py<Store>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, BufWriter};
 
-use drumlin::{Condition, Field, Projection, Result};
+use drumlin::{Condition, Field, Projection, PutOptions, Result};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -25,9 +25,9 @@ const FILE_BUFFER: usize = 1 << 18;
 /// The nodes of the tree.
 #[pyclass(frozen, module = "drumlin._drumlin")]
 pub struct Tree {
-    core: Detached<drumlin::Tree>,
+    pub core: Detached<drumlin::Tree>,
     /// The store whose functions projections and triggers call.
-    store: Py<Store>,
+    pub store: Py<Store>,
 }
 
 impl Tree {
@@ -71,7 +71,8 @@ impl Tree {
         visit.call(&self.store)
     }
 
-    #[pyo3(signature = (path, value, *, mode=None, when=None, keep_while=None))]
+    #[pyo3(signature = (path, value, *, mode=None, when=None, keep_while=None, presence=None, ttl_micros=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are those of a call in Python")]
     fn put(
         &self,
         py: Python<'_>,
@@ -80,8 +81,11 @@ impl Tree {
         mode: Option<&str>,
         when: Option<ConditionLike>,
         keep_while: Option<KeepWhile>,
+        presence: Option<u64>,
+        ttl_micros: Option<u64>,
     ) -> PyResult<Change> {
-        let (payload, options) = (to_payload(value, "payload")?, put_options(mode, when, keep_while)?);
+        let options = PutOptions { presence, ttl_micros, ..put_options(mode, when, keep_while)? };
+        let payload = to_payload(value, "payload")?;
         self.change(py, |tree| tree.put_with(path, payload, options))
     }
 

@@ -53,7 +53,7 @@ GIVING = {
     "Diff": {"batches"},
     "Table": {"read", "diff", "follow", "merge", "get_many", "group_by", "resample"},
     "Tables": {"table", "tree", "scan", "read", "read_many"},
-    "Tree": {"projection"},
+    "Tree": {"presence", "projection"},
     "Store": {"changes", "sink", "ticket", "transaction", "with_message"},
 }
 

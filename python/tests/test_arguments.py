@@ -90,7 +90,7 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 #: Methods of nodes.
 TREE: dict[str, dict[str, Any]] = {
-    "put": {"path": "n", "mode": None, "when": None, "keep_while": None},
+    "put": {"path": "n", "mode": None, "when": None, "keep_while": None, "ttl": None, "presence": None},
     "create": {"path": "new"},
     "update": {"path": "n"},
     "compare_and_swap": {"path": "n"},
@@ -119,6 +119,7 @@ TREE: dict[str, dict[str, Any]] = {
     "on": {"pattern": "n", "callback": print, "actions": None, "priority": 0, "name": None},
     "off": {"name": "p"},
     "wait_for_triggers": {"timeout": None},
+    "presence": {"name": "p", "life": None},
 }
 #: Methods that a store and a transaction have in common.
 BOTH: dict[str, dict[str, Any]] = {
@@ -267,11 +268,12 @@ def test_the_tree_names_arguments(filled: drumlin.Store) -> None:
 
 
 def test_a_transaction_names_arguments(filled: drumlin.Store) -> None:
-    assert public(drumlin.Transaction) - set(BOTH) <= {"abort"}
+    assert public(drumlin.Transaction) - set(BOTH) <= {"abort", "require"}
     # A refused call leaves it usable.
     tx = filled.transaction()
     assert faults(tx, BOTH, VALUES) == []
     assert faults(tx.table("t"), TABLE, VALUES) == []
+    assert faults(tx, {"require": {"presence": filled.tree.presence()}}, VALUES) == []
     with pytest.raises(drumlin.Abort):
         tx.abort()
 

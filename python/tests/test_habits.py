@@ -408,7 +408,7 @@ def test_parameters_are_values(store: drumlin.Store) -> None:
         (lambda s: s.scan("users").lazy(), "here: dataset.to_lazy()"),
         (lambda s: s.scan("users").group_by("id").mean(), "here: groups.agg("),
         (lambda s: s.tree.set("a", 1), "here: tree.put(path, value)"),
-        (lambda s: s.tree.put("a", 1, ttl=5), "no argument 'ttl'"),
+        (lambda s: s.tree.put("a", 1, ttl=5), "ttl must be a timedelta"),
         (lambda s: s.tree.put("a", 1, keep_while="b"), "keep_while maps paths to conditions"),
         (lambda s: s.tree.put("a", dt.datetime.now()), "value.isoformat()"),
         (lambda s: s.transaction().rollback(), "here: tx.abort()"),

@@ -64,6 +64,10 @@ mod models {
     pub mod wide;
     pub mod wide_op;
 }
+#[path = "it/nodes"]
+mod nodes {
+    pub mod presences;
+}
 #[path = "it/processes"]
 mod processes {
     pub mod shared_faults;
@@ -110,6 +114,7 @@ use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
 use models::{copy_op, model, random, wide, wide_op};
+use nodes::presences;
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
 use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
@@ -404,7 +409,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 128] = [
+    let single: [(Bug, Check); 131] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -479,6 +484,9 @@ fn main() {
         (Bug::FeedFiltersAfter, row_feeds::filtered_rows_are_told),
         (Bug::ForgetFollowers, followers::followers_miss_nothing),
         (Bug::ForgetEpoch, followers::earlier_consumers_are_refused),
+        (Bug::LeaveOrphans, presences::nodes_end_with_their_presence),
+        (Bug::ExpireRenewed, presences::nodes_that_were_renewed_stay),
+        (Bug::SilenceByWallClock, presences::clocks_that_are_set_end_nothing),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -244,6 +244,7 @@ pub fn rule_seeds() -> Vec<Vec<u8>> {
         serde_json::to_string(&condition).expect("text"),
         serde_json::to_string(&keep.ok()).expect("text"),
         serde_json::to_string(&projection()).expect("text"),
+        r#"{"conditions":[],"presence":3,"until":1700000000000000}"#.to_owned(),
         r#"{"pattern":"a/**","actions":["create","delete"],"priority":-1}"#.to_owned(),
     ];
     texts.map(String::into_bytes).into()

@@ -38,6 +38,7 @@ from drumlin._drumlin.nodes import (
     Walk,
 )
 from drumlin._drumlin.plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
+from drumlin._drumlin.presence import Presence, PresenceInfo, begin_presence, presences
 from drumlin._drumlin.purge import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
 from drumlin._drumlin.reports import (
     CheckpointReport,
@@ -112,6 +113,8 @@ __all__ = [
     "NodeChange",
     "NodeChanges",
     "Pattern",
+    "Presence",
+    "PresenceInfo",
     "ProjectionEntry",
     "ProjectionView",
     "PurgePlan",
@@ -155,6 +158,7 @@ __all__ = [
     "Walk",
     "__version__",
     "abort_staged",
+    "begin_presence",
     "collect_many",
     "commit_staged",
     "drop_follower",
@@ -167,6 +171,7 @@ __all__ = [
     "on_rows",
     "open",
     "parse_statement",
+    "presences",
     "print_rows",
     "salvage",
     "stage_alone",
@@ -283,6 +288,8 @@ class Tree:
         mode: _PutMode | None = None,
         when: _Condition | None = None,
         keep_while: _KeepWhile | None = None,
+        presence: int | None = None,
+        ttl_micros: int | None = None,
     ) -> Change: ...
     def create(self, path: str, value: Any) -> Change: ...
     def update(self, path: str, value: Any) -> Change: ...

@@ -45,6 +45,12 @@ class Node:
     @property
     def seq(self) -> int:
         """The number of the last commit that changed the node itself."""
+    @property
+    def presence(self) -> int | None:
+        """The number of the presence that it ends with; None if it has none."""
+    @property
+    def expires(self) -> dt.datetime | None:
+        """When it ends by itself, in UTC: it is deleted soon after; None if it does not."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -129,9 +135,9 @@ class NodeChange:
     def after(self) -> Node | None:
         """The node after the operation; None if it was deleted."""
     @property
-    def cause(self) -> Literal["asked", "above", "keep_while"]:
-        """Why it changed: `asked`, `above` (a node above it was deleted) or `keep_while` (a condition that it lived on
-        no longer holds)."""
+    def cause(self) -> Literal["asked", "above", "keep_while", "ended"]:
+        """Why it changed: `asked`, `above` (a node above it was deleted), `keep_while` (a condition that it lived on no
+        longer holds) or `ended` (its presence has ended, or its time is over)."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -205,8 +211,8 @@ class Event:
     def time(self) -> dt.datetime:
         """The time of the commit, in UTC."""
     @property
-    def cause(self) -> Literal["asked", "above", "keep_while"] | None:
-        """Why the node changed: `asked`, `above` or `keep_while`."""
+    def cause(self) -> Literal["asked", "above", "keep_while", "ended"] | None:
+        """Why the node changed: `asked`, `above`, `keep_while` or `ended`."""
     @property
     def trigger(self) -> str | None:
         """The name of the trigger that is called; None in a change feed."""

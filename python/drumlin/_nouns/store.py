@@ -56,8 +56,6 @@ from drumlin.tree import PatternLike, plain_text
 
 __all__ = ["Retention", "Store"]
 
-_PORT_MAX = 65535
-
 _T = TypeVar("_T")
 
 
@@ -148,8 +146,8 @@ class Store(Tables[Version], Sinks):
         number = count(port, "port")
         if number is None:
             raise TypeError("port must be a number, not None; 0 is any that is free")
-        if number > _PORT_MAX:
-            raise InvalidArgument(f"port={number} is out of range; expected 0 to {_PORT_MAX}")
+        if number > 0xFFFF:
+            raise InvalidArgument(f"port={number} is out of range; expected 0 to 65535")
         return self._core.ui(number, write, open_browser)
 
     def snapshot(

@@ -7,6 +7,8 @@ from drumlin import _drumlin
 from drumlin._arguments.named import names_arguments
 from drumlin._errors import Abort
 from drumlin._nouns.tables import Tables
+from drumlin._processes.presence import Presence
+from drumlin._values.evidence import a_type
 
 __all__ = ["Transaction"]
 
@@ -70,6 +72,23 @@ class Transaction(Tables[None]):
 
     def __repr__(self) -> str:
         return f"Transaction({self._core.state}, seq={self.seq})"
+
+    def require(self, presence: Presence) -> None:
+        """Has the transaction commit only while ``presence`` has not ended: what is done as the leader is done while it
+        is. Raises :class:`drumlin.ConditionFailed` if it has ended; the commit raises :class:`drumlin.Conflict` if it
+        ends before that.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> presence = store.tree.presence("leader")
+        >>> _ = store.tree.put("leader", "me", mode="create", presence=presence)
+        >>> with store.transaction() as tx:
+        ...     tx.require(presence)
+        ...     _ = tx.tree.put("shards", 12)
+        """
+        if not isinstance(presence, Presence):
+            raise TypeError(f"presence must be one of store.tree.presence(), not {a_type(presence)}")
+        presence._core.require(self._core)
 
     def commit(self) -> int:
         """Commits the transaction. Returns the number of the commit, or of the newest one seen if there was nothing to

@@ -8,13 +8,24 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, BinaryIO, Literal, NoReturn, TypeAlias, TypeVar, final
 
 from drumlin import _drumlin
-from drumlin._arguments.checks import Progress, listed, names, one_path
+from drumlin._arguments.checks import Progress, listed, names, one_path, optional_micros, text
 from drumlin._arguments.named import explained, names_arguments, told
 from drumlin._arguments.named import function as check_function
-from drumlin._drumlin import Change, Changes, Event, ImportReport, ListEntry, Node, ProjectionView, TriggerFailure
+from drumlin._drumlin import (
+    Change,
+    Changes,
+    Event,
+    ImportReport,
+    ListEntry,
+    Node,
+    PresenceInfo,
+    ProjectionView,
+    TriggerFailure,
+)
 from drumlin._errors import InvalidArgument
 from drumlin._habits import Habits
 from drumlin._processes.exit import watched
+from drumlin._processes.presence import Presence
 from drumlin._values.evidence import a_type, shown
 from drumlin.tree import Condition, PatternLike
 
@@ -62,6 +73,8 @@ class Tree(Habits):
         mode: Literal["create", "update"] | None = None,
         when: Condition | None = None,
         keep_while: KeepWhile | None = None,
+        ttl: dt.timedelta | None = None,
+        presence: Presence | None = None,
     ) -> Change:
         """Sets the payload of the node at ``path``: a JSON value or bytes. Missing parents are created, as is the node.
         Returns the node before and after.
@@ -70,6 +83,12 @@ class Tree(Habits):
         ``mode="update"`` that it does (otherwise :class:`drumlin.NotFound`). ``when`` must hold for the existing node
         (otherwise :class:`drumlin.ConditionFailed`). ``keep_while`` maps paths to conditions: the node lives only as
         long as all of them hold. The commit that makes one false also deletes the node, for good.
+
+        With ``ttl`` the node ends by itself after that time, unless it is put again with another; it is deleted soon
+        after, by whichever process writes the store. With ``presence`` it ends with a program, see
+        :meth:`presence`. If any of ``keep_while``, ``ttl`` and ``presence`` are given,
+        the node lives on these from then on, otherwise on what it did. A node that holds a table, or has one below it,
+        loses its payload instead.
 
         >>> import drumlin
         >>> from drumlin.tree import exists, payload
@@ -85,7 +104,10 @@ class Tree(Habits):
         ['locks/a']
         """
         try:
-            return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while)
+            if ttl is None and presence is None:
+                return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while)
+            ends = {"presence": _number(presence), "ttl_micros": optional_micros(ttl, "ttl")}
+            return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while, **ends)
         except TypeError as error:
             if keep_while is not None and not isinstance(keep_while, Mapping):
                 raise TypeError(
@@ -93,6 +115,24 @@ class Tree(Habits):
                     f"{a_type(keep_while)}"
                 ) from None
             raise told(error) or error from None
+
+    def presence(self, name: str = "", *, life: dt.timedelta | None = None) -> Presence:
+        """Says that this program is there, by one commit: see :class:`Presence <drumlin.Presence>`. ``name`` is for
+        people who look at :meth:`presences`. ``life`` is how long it lasts once the program has fallen silent: 30
+        seconds by default and one at least; on a bucket 3 minutes, since each beat is an object there; 30 days at
+        most."""
+        return Presence(_drumlin.begin_presence(self._core, text(name, "name"), optional_micros(life, "life")))
+
+    def presences(self) -> _List[PresenceInfo]:
+        """The presences that have not ended, in the order in which they began.
+
+        >>> import drumlin
+        >>> store = drumlin.open("memory://")
+        >>> presence = store.tree.presence("worker 7")
+        >>> [(one.number, one.name, one.life.seconds) for one in store.tree.presences()]
+        [(1, 'worker 7', 30)]
+        """
+        return _drumlin.presences(self._core)
 
     def create(self, path: str, value: Any) -> Change:
         """Creates a node that does not exist yet: :meth:`put` with ``mode="create"``."""
@@ -455,3 +495,9 @@ def _entry_function(
         return found, value(path, payload) if callable(value) else payload
 
     return entry
+
+
+def _number(presence: Any) -> int | None:
+    if presence is not None and not isinstance(presence, Presence):
+        raise TypeError(f"presence must be one of store.tree.presence(), not {a_type(presence)}")
+    return None if presence is None else presence.number

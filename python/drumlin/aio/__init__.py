@@ -19,7 +19,7 @@ call stops: it was done as a whole or not at all.
 
 from drumlin.aio._rows import Dataset, Diff, Groups, Lookup, Result, Results, RowFeed
 from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage
-from drumlin.aio._table import Merge, ProjectionView, Table, Tree
+from drumlin.aio._table import Merge, Presence, ProjectionView, Table, Tree
 
 __all__ = [
     "ChangeFeed",
@@ -28,6 +28,7 @@ __all__ = [
     "Groups",
     "Lookup",
     "Merge",
+    "Presence",
     "ProjectionView",
     "Result",
     "Results",

@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 import drumlin
 from drumlin.aio._calls import run
-from drumlin.aio._handles import Handle, awaits
+from drumlin.aio._handles import Block, Handle, awaits
 from drumlin.aio._rows import Diff, Groups, Lookup, Result, RowFeed
 
-__all__ = ["Merge", "ProjectionView", "Table", "Tree"]
+__all__ = ["Merge", "Presence", "ProjectionView", "Table", "Tree"]
 
 #: The version that a call made.
 _V = TypeVar("_V")
@@ -82,7 +82,12 @@ class ProjectionView(Handle):
     """See :class:`drumlin.ProjectionView`."""
 
 
-@awaits(drumlin.Tree, projection=ProjectionView)
+@awaits(drumlin.Presence)
+class Presence(Block):
+    """See :class:`drumlin.Presence`: ``async with store.tree.presence("worker 7") as presence``."""
+
+
+@awaits(drumlin.Tree, presence=Presence, projection=ProjectionView)
 class Tree(Handle):
     """See :class:`drumlin.Tree`. Functions that it calls for nodes run on a thread. The callback of :meth:`on` may be a
     coroutine function, which runs on the event loop."""

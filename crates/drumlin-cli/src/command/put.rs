@@ -7,6 +7,7 @@ use clap::Args;
 use drumlin::{Condition, ErrorKind, Payload, PutMode, PutOptions, Tables, check_path};
 
 use crate::failure::{Failure, Outcome};
+use crate::figures::parse_span;
 use crate::files;
 use crate::output::Output;
 use crate::payload_text;
@@ -46,6 +47,9 @@ pub struct Put {
         conflicts_with = "new"
     )]
     expected: Option<Payload>,
+    /// The node is deleted after this time, unless it is put again before: 30s, 10m, 12h or 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    ttl: Option<u64>,
 }
 
 impl Put {
@@ -61,7 +65,8 @@ impl Put {
         } else {
             PutMode::Put
         };
-        let options = PutOptions { mode, when: self.expected.map(Condition::payload), ..PutOptions::default() };
+        let when = self.expected.map(Condition::payload);
+        let options = PutOptions { mode, when, ttl_micros: self.ttl, ..PutOptions::default() };
         let store = if there { self.place.write()? } else { self.place.create()? };
         store.tree().put_with(&self.path, payload, options).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists | ErrorKind::NotFound => Failure::Unmet(e.to_string()),

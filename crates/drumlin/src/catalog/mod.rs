@@ -21,7 +21,7 @@ mod trash;
 mod tree;
 
 pub use effects::changes::{Change, Changes, NodeChange};
-pub use effects::draft::{Draft, DraftMark, PutMode, PutOptions};
+pub use effects::draft::{Draft, DraftMark};
 pub use effects::effect::{Effect, TransactionRecord};
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
@@ -31,6 +31,7 @@ pub use effects::features::{
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};
+pub use effects::put_options::{PutMode, PutOptions};
 pub use followers::{Follower, Followers};
 pub use holds::{Hold, HoldKind, Holds, Job, ended};
 pub use ledger::{BlockUse, Inline, Ledger};
@@ -41,7 +42,7 @@ pub use patterns::node_info::NodeInfo;
 pub use patterns::pattern::{Condition, Part, Pattern};
 pub use patterns::trigger::{Action, Trigger, TriggerFilter};
 pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
-pub use presences::{PresenceRecord, Presences};
+pub use presences::{PresenceChange, PresenceRecord, Presences};
 pub use projection::{MaterializedView, Projection, ProjectionEntry, ProjectionFn, Rule, Views};
 pub use sequences::Sequences;
 pub use sessions::Sessions;

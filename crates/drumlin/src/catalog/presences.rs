@@ -24,6 +24,24 @@ pub struct PresenceRecord {
     pub beats: u64,
 }
 
+/// What happens to presences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PresenceChange {
+    /// One begins.
+    Begin {
+        /// Its number: higher than all before.
+        number: u64,
+        /// What its owner calls itself.
+        name: String,
+        /// How long it lives without a beat, in microseconds.
+        life_micros: u64,
+    },
+    /// The owners of those with these numbers are there; those that have ended are skipped.
+    Beat(Vec<u64>),
+    /// Those with these numbers end; those that have ended are skipped.
+    End(Vec<u64>),
+}
+
 /// All presences that have not ended, by number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Presences {
@@ -55,27 +73,26 @@ impl Presences {
         }
     }
 
-    pub(super) fn begin(&mut self, number: u64, name: &str, life_micros: u64, time: Timestamp) -> Result<()> {
-        if number <= self.last {
-            return Err(Error::conflict(format!("presence {number} has begun already")));
-        }
-        self.last = number;
-        let presence = PresenceRecord { name: name.to_owned(), life_micros, began: time, beats: 0 };
-        self.open.insert(number, presence);
-        Ok(())
-    }
-
-    /// Notes that owners are there; those that have ended are skipped.
-    pub(super) fn beat(&mut self, numbers: &[u64]) {
-        for number in numbers {
-            if let Some(presence) = self.open.get_mut(number) {
-                presence.beats = presence.beats.saturating_add(1);
+    /// Applies a change, of a commit at `time`.
+    pub(super) fn apply(&mut self, change: &PresenceChange, time: Timestamp) -> Result<()> {
+        match change {
+            PresenceChange::Begin { number, .. } if *number <= self.last => {
+                return Err(Error::conflict(format!("presence {number} has begun already")));
             }
+            PresenceChange::Begin { number, name, life_micros } => {
+                self.last = *number;
+                let record = PresenceRecord { name: name.clone(), life_micros: *life_micros, began: time, beats: 0 };
+                self.open.insert(*number, record);
+            }
+            PresenceChange::Beat(numbers) => {
+                for number in numbers {
+                    if let Some(presence) = self.open.get_mut(number) {
+                        presence.beats = presence.beats.saturating_add(1);
+                    }
+                }
+            }
+            PresenceChange::End(numbers) => numbers.iter().for_each(|number| drop(self.open.remove(number))),
         }
-    }
-
-    /// Ends some; those that have ended are skipped.
-    pub(super) fn end(&mut self, numbers: &[u64]) {
-        numbers.iter().for_each(|number| drop(self.open.remove(number)));
+        Ok(())
     }
 }

@@ -34,6 +34,17 @@ pub(super) struct StoreParts {
     attendance: Arc<Attendance>,
     reserved: Reserved,
     handles: Handles,
+    /// Called when a refresh may have taken in what others have committed.
+    refreshed: fn(&Store),
+}
+
+/// What is called when something has been committed.
+#[derive(Clone, Copy)]
+pub(super) struct Hooks {
+    /// After each turn that has committed, in the turn.
+    pub committed: fn(&Store),
+    /// When a refresh may have taken in what others have committed.
+    pub refreshed: fn(&Store),
 }
 
 /// What was found, or made, where a store is opened.
@@ -60,15 +71,10 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Puts a store together from what was found where it is. `committed` is called after each turn that has committed, in the turn.
-    pub(super) fn start(
-        env: Env,
-        uri: &str,
-        options: Options,
-        contents: Contents,
-        committed: fn(&Store),
-    ) -> Result<Store> {
+    /// Puts a store together from what was found where it is.
+    pub(super) fn start(env: Env, uri: &str, options: Options, contents: Contents, hooks: Hooks) -> Result<Store> {
         let Contents { storage, log, state, catalog, lock, lent } = contents;
+        let Hooks { committed, refreshed } = hooks;
         let shared = log.is_shared();
         let missing = if options.mode == Mode::Read || shared { MissingBlock::Reclaimed } else { MissingBlock::Damage };
         let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
@@ -82,7 +88,7 @@ impl Store {
             let inner = inner.clone();
             let committed = move || Store::upgrade(&inner).iter().for_each(committed);
             let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
-            StoreParts { setting, commits, reader, upkeep, triggers, watched, attendance, reserved, handles }
+            StoreParts { setting, commits, reader, upkeep, triggers, watched, attendance, reserved, handles, refreshed }
         });
         inner.commits.start_syncing()?;
         Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
@@ -219,7 +225,7 @@ impl Store {
     /// `Unavailable` if the log cannot be read, `Corrupt` if it is damaged.
     pub fn refresh(&self) -> Result<Seq> {
         self.commits().refresh()?;
-        self.attend_if_due();
+        (self.inner.refreshed)(self);
         self.seq()
     }
 

@@ -61,9 +61,7 @@ impl Effect {
             | Effect::PutRuns { .. }
             | Effect::ProveIndex { .. }
             | Effect::PutFollower { .. }
-            | Effect::BeginPresence { .. }
-            | Effect::BeatPresences { .. }
-            | Effect::EndPresences { .. } => false,
+            | Effect::Presences(_) => false,
         }
     }
 }

@@ -23,9 +23,7 @@ impl Effect {
             Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
             Effect::PutFollower { .. } => "records a follower",
-            Effect::BeginPresence { .. } | Effect::BeatPresences { .. } | Effect::EndPresences { .. } => {
-                "begins, renews or ends presences"
-            }
+            Effect::Presences(_) => "begins, renews or ends presences",
             Effect::PutIndex { .. } | Effect::DropIndex { .. } => "creates or drops an index",
             Effect::PutRuns { .. } | Effect::ProveIndex { .. } => "fills an index",
             Effect::Tell { .. } | Effect::CountChanged { .. } => "records what a version did",

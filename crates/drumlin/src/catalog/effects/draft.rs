@@ -6,6 +6,7 @@
 //! follows from them (cascades) is found again.
 
 use super::node_effects::Savepoint;
+use super::put_options::{PutMode, PutOptions};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq, TableId, Timestamp, clip};
 use crate::catalog::tree::nodes::refuse_tables;
@@ -16,65 +17,12 @@ use crate::catalog::{
     Pattern, Payload, State, TransactionRecord, carry_over, check_path,
 };
 
-/// Whether the node of a put may exist.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PutMode {
-    /// It may: the node is created if it does not exist.
-    #[default]
-    Put,
-    /// It must not, else `AlreadyExists`.
-    Create,
-    /// It must, else `NotFound`.
-    Update,
-}
-
-/// How a payload is put.
-#[derive(Clone, Debug, Default)]
-pub struct PutOptions {
-    /// Whether the node may exist.
-    pub mode: PutMode,
-    /// What must hold for the node before the put, else `ConditionFailed`.
-    pub when: Option<Condition>,
-    /// The node's life conditions from now on: conditions on the nodes at other paths, or at its own. An empty list
-    /// removes them; `None` leaves them as they are.
-    pub keep_while: Option<Vec<(String, Condition)>>,
-    /// The number of the presence that the node ends with, see [`crate::Presence`]. If this, `ttl_micros` or `keep_while` is given, what
-    /// the node lived on before counts no more.
-    pub presence: Option<u64>,
-    /// After how many microseconds it ends by itself, unless it is put again before; it is deleted soon after that.
-    pub ttl_micros: Option<u64>,
-}
-
-impl PutOptions {
-    /// Whether it depends on what a node is.
-    pub fn reads_node(&self) -> bool {
-        self.mode != PutMode::Put || self.when.is_some() || self.sets_life()
-    }
-
-    fn sets_life(&self) -> bool {
-        self.keep_while.is_some() || self.presence.is_some() || self.ttl_micros.is_some()
-    }
-
-    /// What the node lives on from now on, if that is said; `time` is that of the commit.
-    fn life(&self, time: Timestamp) -> Result<Option<Keep>> {
-        if !self.sets_life() {
-            return Ok(None);
-        }
-        if self.ttl_micros == Some(0) {
-            return Err(Error::invalid("the time to live of a node must be longer than 0"));
-        }
-        let keep = Keep::new(self.keep_while.as_deref().unwrap_or_default())?;
-        let until = self.ttl_micros.map(|micros| Timestamp(time.0.saturating_add_unsigned(micros)));
-        Ok(Some(Keep { presence: self.presence, until, ..keep }))
-    }
-}
-
 /// A state, and the effects that lead to it.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    state: State,
+    pub(super) state: State,
     effects: Vec<Effect>,
-    seq: Seq,
+    pub(super) seq: Seq,
     time: Timestamp,
 }
 
@@ -125,7 +73,7 @@ impl Draft {
     /// Applies effects that are not on nodes: all or none.
     pub fn apply(&mut self, effects: Vec<Effect>) -> Result<()> {
         self.atomically(|draft| {
-            let (mut changed, mut ended) = (Vec::new(), Vec::new());
+            let mut changed = Vec::new();
             for mut effect in effects {
                 if let Effect::WriteRows { table, version, .. } = &mut effect {
                     // Others may have numbered a version since the effect was made.
@@ -148,33 +96,13 @@ impl Draft {
                     }
                     _ => None,
                 });
-                if let Effect::EndPresences { presences } = &effect {
-                    let watches = &draft.state.watches;
-                    ended.extend(presences.iter().flat_map(|number| watches.of_presence(*number)).cloned());
-                }
                 draft.state.apply_effect(&effect, draft.seq, draft.time)?;
                 draft.effects.push(effect);
             }
             let mut done = NodeEffects::default();
             changed.iter().try_for_each(|path| draft.cascade(path.as_str(), false, Vec::new(), &mut done))?;
-            draft.end_nodes(&ended, &mut done)?;
             draft.record(&done);
             Ok(())
-        })
-    }
-
-    /// Ends those of some nodes whose time is still the one that was seen. Returns how many were deleted, with those that went along.
-    pub fn expire(&mut self, due: &[(Timestamp, Path)]) -> Result<usize> {
-        self.atomically(|draft| {
-            let still = |(until, path): &&(Timestamp, Path)| {
-                let keep = draft.state.tree.get(path.as_str()).and_then(Node::keep);
-                keep.is_some_and(|keep| keep.until == Some(*until) || planted(Bug::ExpireRenewed))
-            };
-            let ended: Vec<Path> = due.iter().filter(still).map(|(_, path)| path.clone()).collect();
-            let mut done = NodeEffects::default();
-            draft.end_nodes(&ended, &mut done)?;
-            draft.record(&done);
-            Ok(done.len())
         })
     }
 
@@ -263,7 +191,7 @@ impl Draft {
     }
 
     /// Appends effects on nodes; if there are none, there is nothing to commit.
-    fn record(&mut self, effects: &NodeEffects) {
+    pub(super) fn record(&mut self, effects: &NodeEffects) {
         if !effects.is_empty() {
             self.nodes().extend(effects);
         }
@@ -491,7 +419,7 @@ impl Draft {
 
     /// Removes the node at `path` and all below it, and records each. Returns the removed paths, if other nodes' lives may
     /// depend on them.
-    fn remove(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
+    pub(super) fn remove(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
         let watched = !self.state.watches.is_empty();
         let node = self.state.remove_node(path, |node| refuse_tables(path, node))?;
         done.push(path, NodeEffect::Delete { cause });
@@ -508,35 +436,6 @@ impl Draft {
             });
         }
         Ok(gone)
-    }
-
-    /// Deletes nodes that have nothing to live on any more, and what depends on them. This cannot be refused: a node that holds a table, or
-    /// has one below it, loses its payload instead.
-    fn end_nodes(&mut self, ended: &[Path], done: &mut NodeEffects) -> Result<()> {
-        for path in ended {
-            // It may have gone along with another.
-            if self.state.tree.get(path.as_str()).is_some() && !planted(Bug::LeaveOrphans) {
-                let gone = self.end(path.as_str(), Cause::Ended, done)?;
-                self.cascade_to(path.as_str(), false, gone, done, Self::end)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Like [`Draft::remove`], but where there are tables only the payload and the life conditions go.
-    fn end(&mut self, path: &str, cause: Cause, done: &mut NodeEffects) -> Result<Vec<Path>> {
-        let tables = self.state.tree.get(path).map(|node| refuse_tables(path, node));
-        if !matches!(tables, Some(Err(_))) {
-            return self.remove(path, cause, done);
-        }
-        let seq = self.seq;
-        if self.state.tree.get(path).is_some_and(|node| node.payload.is_some()) {
-            self.state.tree.edit(path, seq, |node| node.set_payload(None));
-            done.push(path, NodeEffect::Clear { gone: false });
-        }
-        self.state.set_keep(path, seq, Keep::default());
-        done.push(path, NodeEffect::Keep { keep: &[] });
-        Ok(Vec::new())
     }
 
     /// The current tree, if changing it may delete other nodes along.
@@ -573,7 +472,7 @@ impl Draft {
     }
 
     /// The same, with which `end` is done to each of those nodes.
-    fn cascade_to(
+    pub(super) fn cascade_to(
         &mut self,
         path: &str,
         own: bool,

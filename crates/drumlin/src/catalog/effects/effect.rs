@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
-use crate::catalog::{Follower, HoldKind, Inline, NodeEffects, Path, Projection, Retention, TriggerFilter};
+use crate::catalog::{
+    Follower, HoldKind, Inline, NodeEffects, Path, PresenceChange, Projection, Retention, TriggerFilter,
+};
 use crate::table::{
     Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
     RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
@@ -391,25 +393,8 @@ pub enum Effect {
         /// What it is from now on; `None` if it is removed.
         follower: Option<Follower>,
     },
-    /// Begins a presence.
-    BeginPresence {
-        /// Its number: higher than all before.
-        number: u64,
-        /// What its owner calls itself.
-        name: String,
-        /// How long it lives without a beat, in microseconds.
-        life_micros: u64,
-    },
-    /// The owners of presences are there.
-    BeatPresences {
-        /// The numbers of those presences; those that have ended are skipped.
-        presences: Vec<u64>,
-    },
-    /// Ends presences. The nodes that end with them are deleted by effects of their own, in the same transaction.
-    EndPresences {
-        /// The numbers of those presences; those that have ended are skipped.
-        presences: Vec<u64>,
-    },
+    /// Begins, renews or ends presences. Nodes that end with them are deleted by effects of their own, in the same transaction.
+    Presences(PresenceChange),
 }
 
 impl Effect {

@@ -101,9 +101,7 @@ impl Effect {
             Effect::ReorderTable { .. } => FEATURE_REORDER,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
-            Effect::BeginPresence { .. } | Effect::BeatPresences { .. } | Effect::EndPresences { .. } => {
-                FEATURE_PRESENCES
-            }
+            Effect::Presences(_) => FEATURE_PRESENCES,
             Effect::Nodes(nodes) if nodes.end() => FEATURE_PRESENCES,
             Effect::PutIndex { definition, .. } if definition.is_unique() => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,

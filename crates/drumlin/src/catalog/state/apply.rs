@@ -112,11 +112,7 @@ impl State {
                 self.get(*table)?;
                 self.followers.put(*table, name, follower.as_ref());
             }
-            Effect::BeginPresence { number, name, life_micros } => {
-                self.presences.begin(*number, name, *life_micros, time)?;
-            }
-            Effect::BeatPresences { presences } => self.presences.beat(presences),
-            Effect::EndPresences { presences } => self.presences.end(presences),
+            Effect::Presences(change) => self.presences.apply(change, time)?,
             Effect::PutIndex { table, definition } => {
                 let next = self.get(*table)?.with_index(definition)?;
                 self.tables.put(next)?;

@@ -25,6 +25,7 @@ use crate::store::open::format::{format_text, read_format};
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
+use crate::store::upkeep::background::HOOKS;
 use crate::store::{CheckpointReport, Mode, Options, Store, SyncMode};
 
 /// Where a salvaged store goes.
@@ -443,7 +444,7 @@ fn flushed(mut state: State, storage: &Arc<InlineStorage>, env: &Env, options: &
     let log = FileLog::create_behind(Arc::new(SimDisk::in_memory()), options.log, state.seq, None::<Base>)?;
     let contents =
         Contents { storage: storage.clone(), log: Box::new(log), state, catalog: None, lock: None, lent: true };
-    let store = Store::start(env.clone(), "the salvaged store", options, contents, Store::checkpoint_if_due)?;
+    let store = Store::start(env.clone(), "the salvaged store", options, contents, HOOKS)?;
     let mut report = CheckpointReport::default();
     store.flush(task, &mut report)?;
     let mut state = State::clone(&*store.current()?);

@@ -16,6 +16,7 @@ use crate::storage::{
 };
 use crate::store::handle::Contents;
 use crate::store::parts::{holder, recover};
+use crate::store::upkeep::background::HOOKS;
 use crate::store::{Mode, Options, Store, SyncMode};
 
 impl Options {
@@ -196,13 +197,7 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
         }
         Err(e) => return Err(e),
     };
-    let store = Store::start(
-        env,
-        uri,
-        options,
-        Contents { storage, log, state, catalog, lock, lent: false },
-        Store::committed,
-    )?;
+    let store = Store::start(env, uri, options, Contents { storage, log, state, catalog, lock, lent: false }, HOOKS)?;
     if lossy {
         store.pass_over_lost()?;
     }
@@ -264,7 +259,7 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     log.knows(state.seq);
     log.adopt(state.holds.store);
     let contents = Contents { storage, log: Box::new(log), state, catalog, lock: None, lent: false };
-    let store = Store::start(env, uri, options, contents, Store::committed)?;
+    let store = Store::start(env, uri, options, contents, HOOKS)?;
     if opened.lossy {
         store.pass_over_lost()?;
     }

@@ -13,6 +13,11 @@ pub(in crate::store) fn is_in_memory(uri: &str) -> bool {
     uri == "memory://"
 }
 
+/// Whether a store is in a bucket, where each write is a request.
+pub(in crate::store) fn is_in_bucket(uri: &str) -> bool {
+    uri.split_once("://").is_some_and(|(scheme, _)| !["file", "memory"].contains(&scheme))
+}
+
 /// The folder that `uri` names: a path, or `file:` in any of its forms, in which `%20` is a space. What looks like another
 /// address is refused, since a folder of that name is not what is meant.
 pub(in crate::store) fn folder_of(uri: &str) -> Result<PathBuf> {

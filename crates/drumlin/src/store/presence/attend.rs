@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Timestamp, WarningKind};
-use crate::catalog::{Draft, Effect, State};
+use crate::catalog::{Effect, PresenceChange, State};
 use crate::store::Store;
 use crate::store::handle::StoreParts;
 use crate::store::parts::Attendance;
 
-/// So many nodes whose time is over are deleted in one commit.
+/// At most this number of nodes whose time is over are deleted in one commit.
 const NODES_MAX: usize = 10_000;
 /// When more nodes than this go in one commit, a warning says so.
 const CASCADE_WARNS: usize = 10_000;
@@ -64,7 +64,11 @@ impl Store {
             self.commit_effects(move |state| {
                 let is_open = |number: &u64| state.presences.open.contains_key(number);
                 let presences: Vec<u64> = beats.iter().copied().filter(is_open).collect();
-                Ok(if presences.is_empty() { Vec::new() } else { vec![Effect::BeatPresences { presences }] })
+                Ok(if presences.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![Effect::Presences(PresenceChange::Beat(presences))]
+                })
             })?;
             self.attendance().renewed(&due, now);
         }
@@ -95,8 +99,8 @@ impl Store {
                 // Another process may have heard of one since.
                 let open = &draft.state().presences.open;
                 let same = |(number, beats): &&(u64, u64)| open.get(number).is_some_and(|now| now.beats == *beats);
-                let still = silent.iter().filter(same).map(|(number, _)| *number).collect();
-                end(draft, still)
+                let still: Vec<u64> = silent.iter().filter(same).map(|(number, _)| *number).collect();
+                draft.end_presences(&still)
             })?;
             self.warn_of(deleted);
         }
@@ -133,11 +137,7 @@ impl Store {
     /// Ends those of some presences that have not ended.
     pub(in crate::store) fn end_presences(&self, numbers: Vec<u64>) -> Result<()> {
         let ended = numbers.clone();
-        let deleted = self.commit_in_turn(move |draft| {
-            let open = &draft.state().presences.open;
-            let open = numbers.iter().copied().filter(|number| open.contains_key(number)).collect();
-            end(draft, open)
-        })?;
+        let deleted = self.commit_in_turn(move |draft| draft.end_presences(&numbers))?;
         ended.iter().for_each(|number| self.attendance().remove(*number));
         self.warn_of(deleted);
         Ok(())
@@ -163,18 +163,4 @@ impl Store {
 /// How long it is until an instant; 0 if it has come.
 fn between(now: Timestamp, until: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0))
-}
-
-/// Ends presences. Returns how many nodes were deleted.
-fn end(draft: &mut Draft, presences: Vec<u64>) -> Result<usize> {
-    if presences.is_empty() {
-        return Ok(0);
-    }
-    let nodes = |draft: &Draft| {
-        let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 0 };
-        draft.effects().iter().map(nodes).sum::<usize>()
-    };
-    let before = nodes(draft);
-    draft.apply(vec![Effect::EndPresences { presences }])?;
-    Ok(nodes(draft) - before)
 }

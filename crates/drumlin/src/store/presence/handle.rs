@@ -6,8 +6,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::base::{Error, Result, Timestamp};
-use crate::catalog::{Effect, Read, State};
-use crate::store::{Store, Transaction};
+use crate::catalog::{Effect, PresenceChange, PresenceRecord, Read, State};
+use crate::store::open::uri::is_in_bucket;
+use crate::store::{Store, Transaction, Tree};
 
 /// The longest life of a presence, in microseconds.
 const LIFE_MAX: u64 = 30 * 86_400_000_000;
@@ -20,7 +21,7 @@ const LIFE: u64 = 30_000_000;
 /// How a presence is begun.
 #[derive(Clone, Debug, Default)]
 pub struct PresenceOptions {
-    /// What the program calls itself, for people who look at [`Store::presences`].
+    /// What the program calls itself, for people who look at [`Tree::presences`].
     pub name: String,
     /// How long the presence lasts once the program has fallen silent, in microseconds: at least 1 s in a folder and 3 minutes in a bucket,
     /// where each beat is an object, and at most 30 days. Default: 30 s, and 3 minutes in a bucket.
@@ -80,7 +81,7 @@ impl Presence {
         let (number, now) = (self.number, self.store.env().clock.steady());
         self.store.commit_effects(move |state| {
             state.presences.check(number)?;
-            Ok(vec![Effect::BeatPresences { presences: vec![number] }])
+            Ok(vec![Effect::Presences(PresenceChange::Beat(vec![number]))])
         })?;
         self.store.attendance().renewed(&[number], now);
         Ok(())
@@ -101,13 +102,13 @@ impl Drop for Presence {
     }
 }
 
-impl Store {
+impl Tree {
     /// Says that this program is there, by one commit.
     ///
     /// ```
     /// use drumlin::{PresenceOptions, PutOptions, Tables};
     /// let store = drumlin::Store::memory()?;
-    /// let presence = store.presence(&PresenceOptions { name: "worker 7".into(), ..PresenceOptions::default() })?;
+    /// let presence = store.tree().presence(&PresenceOptions { name: "worker 7".into(), ..PresenceOptions::default() })?;
     /// let announced = PutOptions { presence: Some(presence.number()), ..PutOptions::default() };
     /// store.tree().put_with("workers/7", "10.0.0.7:4000", announced)?;
     /// presence.end()?;
@@ -118,7 +119,8 @@ impl Store {
     /// # Errors
     /// `InvalidArgument` if its life is too short or too long.
     pub fn presence(&self, options: &PresenceOptions) -> Result<Presence> {
-        let bucket = self.setting().is_shared();
+        let store = self.in_store("beginning a presence")?;
+        let bucket = is_in_bucket(store.uri());
         let least = if bucket { LIFE_MIN_BUCKET } else { LIFE_MIN };
         let life_micros = options.life_micros.unwrap_or(if bucket { LIFE_MIN_BUCKET } else { LIFE });
         if !(least..=LIFE_MAX).contains(&life_micros) {
@@ -129,23 +131,24 @@ impl Store {
                 if bucket { ", since each beat is an object in the bucket" } else { "" }
             )));
         }
-        let (name, now) = (options.name.clone(), self.env().clock.steady());
+        let (name, now) = (options.name.clone(), store.env().clock.steady());
         let every = Duration::from_micros(life_micros / 3);
         // The number that it has if the commit succeeds. It is this process's before anybody sees it.
         let given = Arc::new(Mutex::new(None));
-        let (last, attendance) = (given.clone(), self.attendance().clone());
+        let (last, attendance) = (given.clone(), store.attendance().clone());
         let begin = move |state: &State| {
             let number = state.presences.last + 1;
             last.lock().replace(number).into_iter().for_each(|other| attendance.remove(other));
             attendance.add(number, every, now);
-            Ok((vec![Effect::BeginPresence { number, name: name.clone(), life_micros }], number))
+            let change = PresenceChange::Begin { number, name: name.clone(), life_micros };
+            Ok((vec![Effect::Presences(change)], number))
         };
         // Its number must never be given out again, whatever is lost.
-        let begun = self.commit_built(self.current()?, begin).and_then(|(_, number)| self.sync().map(|()| number));
+        let begun = store.commit_built(store.current()?, begin).and_then(|(_, number)| store.sync().map(|()| number));
         match begun {
-            Ok(number) => Ok(Presence { store: self.clone(), number, life_micros }),
+            Ok(number) => Ok(Presence { store: store.clone(), number, life_micros }),
             Err(e) => {
-                given.lock().take().into_iter().for_each(|number| self.attendance().remove(number));
+                given.lock().take().into_iter().for_each(|number| store.attendance().remove(number));
                 Err(e)
             }
         }
@@ -156,8 +159,8 @@ impl Store {
     /// # Errors
     /// `Closed`.
     pub fn presences(&self) -> Result<Vec<PresenceInfo>> {
-        let state = self.state()?;
-        let info = |(number, record): (&u64, &crate::catalog::PresenceRecord)| PresenceInfo {
+        let state = self.in_store("listing presences")?.state()?;
+        let info = |(number, record): (&u64, &PresenceRecord)| PresenceInfo {
             number: *number,
             name: record.name.clone(),
             life_micros: record.life_micros,

@@ -7,6 +7,7 @@ mod expiring;
 mod followed;
 mod generated;
 mod indexed;
+mod present;
 mod versions;
 
 use std::path::{Path, PathBuf};
@@ -411,7 +412,7 @@ fn check_order(store: &Store) {
 }
 
 /// Everything; returns what is carried between processes.
-fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
+fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     build(store)?;
     build_copies(store)?;
     build_changes(store)?;
@@ -424,6 +425,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     indexed::build(store)?;
     expiring::build(store)?;
     followed::build(store)?;
+    present::build(store, shared)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -434,6 +436,7 @@ fn build_all(store: &Store) -> drumlin::Result<[(&'static str, Vec<u8>); 3]> {
     indexed::build_in_log(store)?;
     expiring::build_in_log(store)?;
     followed::build_in_log(store)?;
+    present::build_in_log(store, shared)?;
     Ok(carried)
 }
 
@@ -492,7 +495,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 11] = [
+        let checks: [(&str, &dyn Fn()); 12] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -504,6 +507,7 @@ fn stores_of_earlier_builds_open() {
             ("v10-indexed", &|| indexed::check(&store)),
             ("v10-ttl", &|| expiring::check(&store)),
             ("v10-followed", &|| followed::check(&store)),
+            ("v10-present", &|| present::check(&store, version.ends_with("-shared"))),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -532,7 +536,7 @@ fn what_this_build_writes_it_reads_alike() {
         let folder = tempfile::tempdir().unwrap();
         let uri = folder.path().join("s");
         let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
-        let carried = std::collections::BTreeMap::from(build_all(&store).unwrap());
+        let carried = std::collections::BTreeMap::from(build_all(&store, shared).unwrap());
         store.close().unwrap();
         let store =
             Store::open_with(uri.to_str().unwrap(), Options { mode: Mode::Read, ..Options::default() }).unwrap();
@@ -548,6 +552,7 @@ fn what_this_build_writes_it_reads_alike() {
         indexed::check(&store);
         expiring::check(&store);
         followed::check(&store);
+        present::check(&store, shared);
     }
 }
 
@@ -557,7 +562,7 @@ fn make_golden() {
     for uri in VERSIONS.map(folder).iter().filter(|uri| !uri.exists()) {
         let shared = uri.to_str().unwrap().ends_with("-shared");
         let store = Store::open_with(uri.to_str().unwrap(), Options { shared, ..Options::default() }).unwrap();
-        for (name, bytes) in build_all(&store).unwrap() {
+        for (name, bytes) in build_all(&store, shared).unwrap() {
             std::fs::write(uri.with_extension(name), bytes).unwrap();
         }
         store.close().unwrap();

@@ -21,7 +21,7 @@ use crate::support::{Checked, batch, env, numbered};
 const SECOND: i64 = 1_000_000;
 
 fn begin(store: &Store, seconds: i64) -> drumlin::Result<Presence> {
-    store.presence(&PresenceOptions { life_micros: Some((seconds * SECOND) as u64), ..Default::default() })
+    store.tree().presence(&PresenceOptions { life_micros: Some((seconds * SECOND) as u64), ..Default::default() })
 }
 
 fn on(presence: &Presence) -> PutOptions {
@@ -141,7 +141,7 @@ impl Model {
             .map(|(path, (payload, life))| (path.clone(), (*payload, life.presence, life.until)))
             .collect();
         assert_eq!(found, expected, "{what}");
-        let open: BTreeSet<u64> = store.presences().unwrap().iter().map(|presence| presence.number).collect();
+        let open: BTreeSet<u64> = store.tree().presences().unwrap().iter().map(|presence| presence.number).collect();
         assert_eq!(open, self.presences, "{what}");
     }
 }
@@ -294,7 +294,9 @@ fn random_operations(seed: u64) {
 
 #[test]
 fn nodes_end_with_what_they_live_on() {
-    seeds::each(0..20, 4, |seed| random_operations(seed));
+    seeds::each(0..20, 4, |seed| {
+        random_operations(seed);
+    });
 }
 
 /// A node ends with its presence, with all below it and what depends on it, in one commit.
@@ -369,15 +371,15 @@ pub fn clocks_that_are_set_end_nothing() -> Checked {
     own.wall.fetch_add(3_000 * SECOND, Ordering::SeqCst);
     own.steady.fetch_add(150 * SECOND, Ordering::SeqCst);
     look(&watcher);
-    if watcher.presences().unwrap().is_empty() {
+    if watcher.tree().presences().unwrap().is_empty() {
         return wrong("it was ended after", 150);
     }
     own.wall.store(0, Ordering::SeqCst);
     own.steady.fetch_add(100 * SECOND, Ordering::SeqCst);
     look(&watcher);
-    match watcher.presences().unwrap().is_empty() && presence.beat().is_err() {
+    match watcher.tree().presences().unwrap().is_empty() && presence.beat().is_err() {
         true => Ok(()),
-        false => wrong("it goes on", watcher.presences()),
+        false => wrong("it goes on", watcher.tree().presences()),
     }
 }
 
@@ -417,7 +419,7 @@ fn who_alone_writes_a_store_has_outlived_those_before() {
         let disk = if crash { disk.crash(1) } else { disk };
         let store = on_disk(&disk, &clock);
         look(&store);
-        assert_eq!(store.presences().unwrap(), []);
+        assert_eq!(store.tree().presences().unwrap(), []);
         assert!(!store.tree().exists("mine").unwrap());
         let next = begin(&store, 30).unwrap();
         assert_eq!(next.number(), 2, "a number is never given out again");
@@ -478,7 +480,7 @@ fn a_leader_commits_only_while_it_is_the_leader() {
 }
 
 #[test]
-fn what_waits_on_nodes_is_told() {
+fn triggers_see_what_ends() {
     let store = Store::memory().unwrap();
     let heard: Arc<Mutex<Vec<(String, Cause)>>> = Arc::default();
     let hear = heard.clone();
@@ -501,14 +503,16 @@ fn what_waits_on_nodes_is_told() {
 #[test]
 fn bad_lives_are_refused_and_change_nothing() {
     let (bucket, clock) = (SimBucket::new(), clock());
-    let (shared, alone) = (open_bucket(&bucket, &clock).unwrap(), Store::memory().unwrap());
+    let (uri, options) = ("s3://somewhere/store", Options { inline_bytes: 0, ..Options::default() });
+    let shared = drumlin::store::open_bucket(Arc::new(bucket), env(&clock, 5, 2), uri, options).unwrap();
+    let alone = Store::memory().unwrap();
     for (store, seconds) in [(&shared, 179), (&shared, 31 * 86_400), (&alone, 0), (&alone, 31 * 86_400)] {
         let refused = begin(store, seconds).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
-        assert_eq!(store.presences().unwrap(), []);
+        assert_eq!(store.tree().presences().unwrap(), []);
     }
-    assert_eq!(alone.presence(&Default::default()).unwrap().life_micros(), 30_000_000);
-    assert_eq!(shared.presence(&Default::default()).unwrap().life_micros(), 180_000_000);
+    assert_eq!(alone.tree().presence(&Default::default()).unwrap().life_micros(), 30_000_000);
+    assert_eq!(shared.tree().presence(&Default::default()).unwrap().life_micros(), 180_000_000);
     let tree = alone.tree();
     tree.put_with("a", 1, ttl(0)).unwrap_err();
     let unknown = PutOptions { presence: Some(99), ..Default::default() };

@@ -232,9 +232,7 @@ fn is_upkeep(effect: &Effect) -> bool {
             | Effect::OpenHold { .. }
             | Effect::Beat { .. }
             | Effect::EndHolds { .. }
-            | Effect::BeginPresence { .. }
-            | Effect::BeatPresences { .. }
-            | Effect::EndPresences { .. }
+            | Effect::Presences(_)
             | Effect::ForgetJobs { .. }
             | Effect::FreezeRows { .. }
             | Effect::FlushRows { .. }

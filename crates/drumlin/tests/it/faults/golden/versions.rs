@@ -1,7 +1,7 @@
 //! The golden stores that there are: see golden.rs.
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 30] = [
+pub const VERSIONS: [&str; 32] = [
     "v5",
     "v5-shared",
     "v6",
@@ -41,6 +41,9 @@ pub const VERSIONS: [&str; 30] = [
     // The same, with followers.
     "v10-followed",
     "v10-followed-shared",
+    // The same, with presences and nodes that end.
+    "v10-present",
+    "v10-present-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 pub const REFUSED: [u32; 4] = [1, 2, 3, 4];
