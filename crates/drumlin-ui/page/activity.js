@@ -47,6 +47,7 @@ export class ActivityView {
       part("Sessions", ["Session", "Last commit (UTC)", "State"], told.sessions, (s) => [s.session, time(s.time), s.own ? "this process" : s.ended ? "ended" : "may write"]),
       part("Leases and staged jobs", ["Hold", "Job", "Last beat (UTC)", "#Life"], told.holds, (hold) => [hold.hold, hold.job === null ? "lease" : shown(hold.job),
         time(hold.beat), `${count(hold.life_seconds)} s`]),
+      part("Presences", ["Presence", "Name", "Since (UTC)", "#Life"], told.presences, (p) => [p.number, named(p.name), time(p.began), `${count(p.life_seconds)} s`]),
       part("Projections", ["Name", "Pattern", "#Entries", "Action"], told.projections, (p) => [named(p.name), named(p.pattern), count(p.entries),
         button("Show", () => this.projection(p.name), { "aria-label": `Show ${shown(p.name)}` })]),
       part("Durable triggers", ["Name", "Pattern", "Called up to", "By session"], told.triggers, (t) => [named(t.name), named(t.pattern),

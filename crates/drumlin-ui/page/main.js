@@ -1,7 +1,7 @@
 // The page: its views, and which one is shown. What is shown stands in the fragment of the address.
 
 import { byId, el, named, shown } from "./element.js";
-import { bytes, compact, count } from "./figures.js";
+import { bytes, compact, count, time } from "./figures.js";
 import { ActivityView } from "./activity.js";
 import { LayoutView, allowWrites } from "./layout.js";
 import { Follower, LogView } from "./log.js";
@@ -144,7 +144,8 @@ class Page {
     const value = el("pre", { class: "value", tabindex: 0 }, "…");
     const facts = el("p", { class: "quiet" });
     get("/api/node", { path }).then((node) => {
-      facts.textContent = `payload version ${count(node.payload_version)}, commit ${count(node.seq)}`;
+      const ends = [node.presence !== null && `ends with presence ${node.presence}`, node.expires !== null && `ends by itself at ${time(node.expires)} (UTC)`];
+      facts.textContent = [`payload version ${count(node.payload_version)}`, `commit ${count(node.seq)}`, ...ends.filter(Boolean)].join(", ");
       value.textContent = node.payload === null ? "no payload" : pretty(node.payload);
     }, (error) => { value.textContent = reason(error); });
     return el("section", { class: "body", "aria-label": "Node" }, el("h1", {}, named(path)), facts, value);

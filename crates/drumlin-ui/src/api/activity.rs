@@ -1,4 +1,4 @@
-//! Who works with the store and what is kept: sessions, holds, projections, triggers, snapshots, the trash.
+//! Who works with the store and what is kept: sessions, holds, presences, projections, triggers, snapshots, the trash.
 
 use drumlin::{Activity, Result, Tables};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn list<T>(items: &[T], describe: impl Fn(&T) -> Value) -> Value {
     json!({ "total": items.len(), "items": items.iter().take(ITEMS_MAX).map(describe).collect::<Vec<_>>() })
 }
 
-/// Sessions, holds, projections, triggers, snapshots and the trash.
+/// Sessions, holds, presences, projections, triggers, snapshots and the trash.
 pub fn activity(context: &Context) -> Result<Reply> {
     let store = &context.store;
     let activity = Activity::of(store)?;
@@ -35,6 +35,10 @@ pub fn activity(context: &Context) -> Result<Reply> {
         })),
         "holds": list(&activity.holds, |hold| json!({
             "hold": hold.hold, "job": hold.job, "beat": time(hold.beat), "life_seconds": hold.life_micros / 1_000_000,
+        })),
+        "presences": list(&store.tree().presences()?, |presence| json!({
+            "number": presence.number, "name": presence.name, "began": time(presence.began),
+            "life_seconds": presence.life_micros / 1_000_000,
         })),
         "projections": list(&projections, |(name, view)| json!({
             "name": name, "pattern": view.rule().pattern().to_string(), "bag": view.rule().bag(),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::listing::{Folding, Node};
+use super::show::time;
 use crate::query::Query;
 use crate::reply::Reply;
 
@@ -59,6 +60,7 @@ pub fn node(context: &Context, query: &Query) -> Result<Reply> {
     Ok(Reply::json(&json!({
         "path": path, "table": node.table, "children": node.children, "seq": node.seq.0,
         "payload_version": node.payload_version, "payload": node.payload.as_ref().map(payload),
+        "presence": node.presence, "expires": node.expires.map(time),
     })))
 }
 

@@ -177,7 +177,13 @@ fn the_log_tells_of_commits_and_the_rest_of_activity() {
     shown.store.checkpoint(&Default::default()).unwrap();
     let after = shown.get("/api/commits?since=0").json();
     assert!(after["commits"].as_array().is_some(), "{after}");
+    let presence =
+        shown.store.tree().presence(&drumlin::PresenceOptions { name: "worker 7".into(), ..Default::default() });
+    let on = drumlin::PutOptions { presence: Some(presence.as_ref().unwrap().number()), ..Default::default() };
+    shown.store.tree().put_with("config/mine", 8, on).unwrap();
+    assert_eq!(shown.get("/api/node?path=config/mine").json()["presence"], 1);
     let activity = shown.get("/api/activity").json();
+    assert_eq!(activity["presences"]["items"][0]["name"], "worker 7");
     assert_eq!(activity["snapshots"]["items"][0]["tables"], 2);
     assert_eq!(activity["trash"]["items"][0]["path"], "prices/us/MSFT");
     assert_eq!(shown.get("/api/node?path=config/a").json()["payload"], "7");

@@ -404,8 +404,9 @@ fn hostile_text_is_refused_or_answered_on_a_small_stack() {
                     bound.verdict(1, &|_| None);
                 }
             }
+            // What takes a square, or a power, of such a length takes minutes, or for ever; a busy machine may take a second.
             let took = start.elapsed();
-            assert!(took.as_millis() < 1500, "{head}: {took:?}");
+            assert!(took.as_secs() < 15, "{head}: {took:?}");
         }
         assert_eq!(parsed.len(), 12, "{parsed:?}");
     };

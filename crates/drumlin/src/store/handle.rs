@@ -91,7 +91,9 @@ impl Store {
             StoreParts { setting, commits, reader, upkeep, triggers, watched, attendance, reserved, handles, refreshed }
         });
         inner.commits.start_syncing()?;
-        Ok(Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None })
+        let store = Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None };
+        refreshed(&store);
+        Ok(store)
     }
 
     /// One for the store's own threads and errands: it keeps nothing open, and says nothing.
@@ -254,9 +256,9 @@ impl StoreParts {
             return Ok(());
         }
         self.triggers.stop();
-        self.attendance.stop(self.setting.env().threads.current());
         // Nothing of a store that this process alone writes may go on once its lock is given up.
-        let stop = || self.upkeep.background().stop();
+        let current = self.setting.env().threads.current();
+        let stop = || self.attendance.stop(current).and(self.upkeep.background().stop());
         let stopped = if self.setting.is_shared() { stop() } else { waiting::unstoppable(stop) };
         let leave = || {
             // Callbacks may hold handles of this store.

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::base::Result;
+use crate::base::{Result, waiting};
+
+/// The time for which nobody has called.
+const NEVER: Duration = Duration::MAX;
 
 /// See the module. Times are those of [`crate::base::Clock::steady`].
 #[derive(Default)]
@@ -22,8 +25,8 @@ struct Attending {
     /// By number: the last beat seen, and when it was first seen.
     others: BTreeMap<u64, (u64, Duration)>,
     thread: Option<ThreadId>,
-    /// Until when that waits.
-    until: Duration,
+    /// The earliest time for which it was called since it looked, or until which it waits.
+    called: Duration,
     stopped: bool,
 }
 
@@ -91,42 +94,58 @@ impl Attendance {
         let mut shared = self.shared.lock();
         if shared.thread.is_none() && !shared.stopped {
             shared.thread = Some(start()?);
-        } else if due < shared.until {
-            shared.until = due;
+        } else if due < shared.called {
+            shared.called = due;
             self.changed.notify_all();
         }
         Ok(())
     }
 
-    /// For the thread: waits until `until`, which is in `wait`, or until it is called. Returns whether it is to go on.
+    /// For the thread, before it looks: what it is called for from now on may be what it does not see any more.
+    pub fn begin_look(&self) {
+        self.shared.lock().called = NEVER;
+    }
+
+    /// For the thread: waits for `wait`, which is over at `until`, or until it is called for something before that. Returns whether it is
+    /// to go on.
     pub fn wait(&self, wait: Duration, until: Duration) -> bool {
         let mut shared = self.shared.lock();
-        shared.until = until;
-        if !shared.stopped {
+        if !shared.stopped && shared.called >= until {
+            // Only what is due before is worth a call.
+            shared.called = shared.called.min(until);
             self.changed.wait_for(&mut shared, wait);
         }
-        shared.until = Duration::ZERO;
         !shared.stopped
     }
 
-    /// For the thread: ends it, if `idle` says that there is nothing to do any more, or it is to stop.
-    pub fn end(&self, idle: bool) -> bool {
+    /// For the thread: whether it ends, because it is to stop, or because there is nothing to do any more if it is `idle`.
+    pub fn ends(&self, idle: bool, current: ThreadId) -> bool {
         let mut shared = self.shared.lock();
-        let ends = shared.stopped || idle && shared.own.is_empty();
-        if ends {
+        let ends = shared.stopped || idle && shared.own.is_empty() && shared.called == NEVER;
+        if ends && shared.thread == Some(current) {
             shared.thread = None;
-            self.changed.notify_all();
         }
         ends
     }
 
+    /// For the thread, when it has ended, whatever happened.
+    pub fn ended(&self, current: ThreadId) {
+        let mut shared = self.shared.lock();
+        // Another one may run already.
+        if shared.thread == Some(current) {
+            shared.thread = None;
+        }
+        self.changed.notify_all();
+    }
+
     /// Stops the thread, and waits for its end, unless the calling thread `current` is it.
-    pub fn stop(&self, current: ThreadId) {
+    ///
+    /// # Errors
+    /// `Cancelled`.
+    pub fn stop(&self, current: ThreadId) -> Result<()> {
         let mut shared = self.shared.lock();
         shared.stopped = true;
         self.changed.notify_all();
-        while shared.thread.is_some_and(|thread| thread != current) {
-            self.changed.wait(&mut shared);
-        }
+        waiting::wait_while(&self.changed, &mut shared, |shared| shared.thread.is_some_and(|thread| thread != current))
     }
 }

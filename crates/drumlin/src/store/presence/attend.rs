@@ -2,10 +2,11 @@
 //! and deletes nodes whose time is over. One thread does all three, as long as there is something to wait for.
 
 use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Result, Timestamp, WarningKind};
+use crate::base::{Result, Threads, Timestamp, WarningKind};
 use crate::catalog::{Effect, PresenceChange, State};
 use crate::store::Store;
 use crate::store::handle::StoreParts;
@@ -21,22 +22,32 @@ const AGAIN: Duration = Duration::from_secs(1);
 const WAIT_MIN: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// Notes that the thread has ended, also by a panic.
+struct Ended<'a>(&'a Attendance, ThreadId);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.ended(self.1);
+    }
+}
+
 /// Renews and ends until there is nothing to wait for, or the store is closed.
-fn run(inner: &Weak<StoreParts>, attendance: &Attendance) {
-    loop {
-        let Some(store) = Store::upgrade(inner) else { break };
+fn run(inner: &Weak<StoreParts>, attendance: &Attendance, threads: &dyn Threads) {
+    let current = threads.current();
+    let _ended = Ended(attendance, current);
+    while let Some(store) = Store::upgrade(inner) {
+        attendance.begin_look();
         let wait = match store.attend() {
-            Ok(None) if attendance.end(true) => return,
+            Ok(None) if attendance.ends(true, current) => return,
             Ok(wait) => wait.unwrap_or(WAIT_MAX),
             Err(_) => AGAIN,
         };
         let until = store.env().clock.steady() + wait;
         drop(store);
         if !attendance.wait(wait, until) {
-            break;
+            return;
         }
     }
-    attendance.end(false);
 }
 
 impl Store {
@@ -50,7 +61,8 @@ impl Store {
         let due = state.first_expiry().map(|until| now + between(clock, until));
         let due = due.into_iter().chain(self.attendance().next_beat()).min().unwrap_or(Duration::MAX);
         let (inner, attendance) = (self.downgrade(), Arc::clone(self.attendance()));
-        let work = Box::new(move || run(&inner, &attendance));
+        let threads = self.env().threads.clone();
+        let work = Box::new(move || run(&inner, &attendance, &*threads));
         // If no thread can be started, the next commit tries again.
         let _ = self.attendance().call(due, || self.env().threads.spawn("drumlin-presence", work));
     }

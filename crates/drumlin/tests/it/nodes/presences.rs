@@ -577,6 +577,30 @@ fn a_thread_renews_and_ends_by_itself() {
     assert!(gone("mine"));
 }
 
+#[test]
+fn a_thread_misses_no_node() {
+    let store = Store::memory().unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut rng = fastrand::Rng::with_seed(writer);
+                for i in 0..300 {
+                    // Each may be due before what the thread waits for, or come while it has nothing to do.
+                    let ttl_micros = Some(rng.u64(1..30_000));
+                    let options = PutOptions { ttl_micros, ..Default::default() };
+                    store.tree().put_with(&format!("{writer}/{i}"), 1, options).unwrap();
+                    SystemPause.pause(Duration::from_micros(rng.u64(0..200)));
+                }
+            });
+        }
+    });
+    assert!((0..6_000).any(|_| {
+        SystemPause.pause(Duration::from_millis(10));
+        store.tree().count("**").unwrap() == 0
+    }));
+}
+
 struct SystemPause;
 
 impl SystemPause {
