@@ -155,6 +155,7 @@ bench: build
 	$(BIN)/python bench/counters.py
 	$(BIN)/python bench/indexes.py
 	$(BIN)/python bench/expiry.py
+	$(BIN)/python bench/feeds.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py

@@ -103,6 +103,8 @@ pub struct Memtable<W: Word = AtomicU64> {
     keys: AtomicU64,
     /// Words in use.
     words: AtomicU64,
+    /// The records in the order in which they were made.
+    made: Mutex<Vec<Addr>>,
 }
 
 /// What only the writer needs.
@@ -117,7 +119,8 @@ impl<W: Word> Default for Memtable<W> {
         let arena = Arena::new();
         arena.reserve(0, FIRST_FREE);
         let writer = Mutex::new(WriterState { free: FIRST_FREE, last: Seq(0) });
-        Self { arena, writer, keys: AtomicU64::new(0), words: AtomicU64::new(FIRST_FREE) }
+        let (keys, words) = (AtomicU64::new(0), AtomicU64::new(FIRST_FREE));
+        Self { arena, writer, keys, words, made: Mutex::default() }
     }
 }
 
@@ -162,7 +165,7 @@ impl<W: Word> Memtable<W> {
             free = addr + words;
             Ok(addr as Addr)
         };
-        let mut fresh = 0;
+        let (mut fresh, mut made) = (0, Vec::with_capacity(keys.len()));
         let done = keys.iter().enumerate().try_for_each(|(at, key)| {
             if at % AHEAD == 0 && keys.len() > 1 {
                 // The places of the next keys are brought into the cache, all at once.
@@ -179,10 +182,16 @@ impl<W: Word> Memtable<W> {
             fresh += u64::from(before.is_none());
             let addr = reserve(record_words(key, row.unwrap_or_default()))?;
             write_record(&self.arena, addr, key, row, seq, before);
+            made.push(addr);
             index.put(key, addr, place, &mut reserve)
         });
+        let records = {
+            let mut all = self.made.lock();
+            all.extend(made);
+            all.len() as u64
+        };
         writer.free = free;
-        self.words.store(free, Relaxed);
+        self.words.store(free + records.div_ceil(2), Relaxed);
         self.keys.store(self.keys() + fresh, Relaxed);
         done
     }
@@ -213,6 +222,35 @@ impl<W: Word> Memtable<W> {
     pub fn range<'a>(&'a self, from: Option<Key<'a>>, until: Option<Key<'a>>, seq: Seq) -> Range<'a, W> {
         let leaves = self.index().leaves(from);
         Range { memtable: self, leaves, ahead: [0; SCAN_AHEAD], next: 0, count: 0, until, seq }
+    }
+
+    /// The commit that made the record which is number `n`, from one on, of those that commits after `since` made; `None` if there are
+    /// fewer. O(log records).
+    pub fn nth_after(&self, since: Seq, n: usize) -> Option<Seq> {
+        let made = self.made.lock();
+        let first = self.made_until(&made, since);
+        made.get(first + n - 1).map(|addr| Record::new(&self.arena, *addr).seq())
+    }
+
+    /// Of each key that commits after `since` have written, up to the commit `until`, the newest record of these, in the order of the keys.
+    /// Costs what those commits wrote, whatever else there is.
+    pub fn newest_between(&self, since: Seq, until: Seq) -> Vec<Record<'_, W>> {
+        let addrs: Vec<Addr> = {
+            let made = self.made.lock();
+            made[self.made_until(&made, since)..self.made_until(&made, until)].to_vec()
+        };
+        let record = |addr: &Addr| Record::new(&self.arena, *addr);
+        let mut replaced: Vec<Addr> = addrs.iter().filter_map(|addr| Some(record(addr).before()?.addr())).collect();
+        replaced.sort_unstable();
+        let newest: Vec<_> = addrs.iter().filter(|addr| replaced.binary_search(addr).is_err()).map(record).collect();
+        let mut keys = Keys::default();
+        newest.iter().for_each(|record| record.copy_key(&mut keys));
+        keys.sorted_places().into_iter().map(|place| newest[place as usize]).collect()
+    }
+
+    /// The number of the records that commits up to `seq` made.
+    fn made_until(&self, made: &[Addr], seq: Seq) -> usize {
+        made.partition_point(|addr| Record::new(&self.arena, *addr).seq() <= seq)
     }
 
     /// `Corrupt` if a record that `seq` sees is not what was written, or is in the wrong place. Reads the whole

@@ -42,8 +42,29 @@ fn shaped(rng: &mut fastrand::Rng, shape: usize) -> Vec<u8> {
     key
 }
 
+/// What commits after `since` and up to `until` have written.
+fn check_made(memtable: &Memtable, model: &Model, since: u64, until: u64) {
+    let made = |versions: &[(u64, Option<Vec<u8>>)]| {
+        versions.iter().filter(|(seq, _)| (since + 1..=until).contains(seq)).cloned().collect::<Vec<_>>()
+    };
+    let expected: Vec<_> =
+        model.iter().filter_map(|(key, versions)| Some((key.clone(), made(versions).pop()?))).collect();
+    let found = memtable.newest_between(Seq(since), Seq(until)).into_iter().map(|record| {
+        let mut key = Keys::default();
+        record.copy_key(&mut key);
+        (key.get(0).to_vec(), (record.seq().0, row(record)))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), expected, "after {since}, up to {until}");
+    // As many as there are, unless several of one commit have the same key.
+    if let Some(((_, (newest, _)), last)) = expected.last().zip(memtable.nth_after(Seq(since), 1)) {
+        assert!((since + 1..=*newest).contains(&last.0), "the first after {since}: {last}");
+    }
+    assert_eq!(memtable.nth_after(Seq(since), 1 << 30), None);
+}
+
 fn check(memtable: &Memtable, model: &Model, rng: &mut fastrand::Rng, last: u64) {
     let seq = rng.u64(..=last + 1);
+    check_made(memtable, model, rng.u64(..=seq), seq);
     let shape = rng.usize(..4);
     let mut asked: Vec<Vec<u8>> = (0..rng.usize(1..150)).map(|_| shaped(rng, shape)).collect();
     asked.extend((0..20).filter_map(|_| model.keys().nth(rng.usize(..model.len().max(1))).cloned()));

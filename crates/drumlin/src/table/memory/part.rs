@@ -113,6 +113,13 @@ impl MemRows {
         self.times.lock().clone()
     }
 
+    /// The times of those after the commit `since`.
+    pub fn times_after(&self, since: Seq) -> Times {
+        let times = self.times.lock();
+        let first = times.0.partition_point(|(known, _)| *known <= since);
+        Times(times.0[first..].to_vec())
+    }
+
     /// The last commit up to `seq` whose time is `time` or earlier; `Seq(0)` if there is none.
     pub fn last_at(&self, time: Timestamp, seq: Seq) -> Seq {
         let times = self.times.lock();

@@ -50,54 +50,38 @@ pub fn written_keys(rows: &MemRows, seq: Seq) -> Keys {
 }
 
 /// What each commit changed that wrote after the time `after`, up to the commit `seq`; of many, only the first. `before` returns the rows
-/// of keys as they were at that time. O(records), O(1) if there are none.
+/// of keys as they were at that time. Costs what those commits wrote, whatever else is in memory.
 pub fn written_after(
     rows: &MemRows,
     after: Option<Timestamp>,
     seq: Seq,
     before: impl FnOnce(&Keys) -> Result<Vec<Option<Vec<u8>>>>,
 ) -> Result<BTreeMap<Timestamp, KeyChanges>> {
-    // Most records are older, and most looks find nothing: neither needs the times of records.
     let done = after.map_or(Seq(0), |after| rows.last_at(after, seq));
-    if after.is_some() && rows.last_at(Timestamp(i64::MAX), seq) <= done {
+    let times = rows.times_after(done);
+    let until = match rows.memtable.nth_after(done, RECORDS_MAX) {
+        // All commits of one time, which those of earlier builds may have, come together.
+        Some(last) if last < seq => rows.last_at(times.at(last), seq),
+        _ => seq,
+    };
+    let new = rows.memtable.newest_between(done, until);
+    if new.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let times = rows.times();
-    let is_new = |own: Seq| after.is_none() || own > done;
     // The time of each record, and the record; of one commit only the newest of a key.
     let chain = |newest| {
         let mut last = None;
         std::iter::successors(Some(newest), |record: &crate::memtable::Record<'_, _>| record.before())
-            .take_while(|record| is_new(record.seq()))
+            .take_while(|record| record.seq() > done)
             .map(|record| (times.at(record.seq()), record))
             .filter(move |(time, _)| last.replace(*time) != Some(*time))
     };
-    let mut counts: BTreeMap<Timestamp, usize> = BTreeMap::new();
-    let new: Vec<_> = rows.memtable.range(None, None, seq).filter(|newest| is_new(newest.seq())).collect();
-    for newest in &new {
-        chain(*newest).for_each(|(time, _)| *counts.entry(time).or_default() += 1);
-    }
-    let mut taken = 0;
-    let within = counts.iter().take_while(|(_, count)| {
-        let first = taken == 0;
-        taken += **count;
-        first || taken <= RECORDS_MAX
-    });
-    let Some(until) = within.map(|(time, _)| *time).last() else { return Ok(BTreeMap::new()) };
     let mut keys = Keys::default();
-    let wanted = |newest| chain(newest).filter(|(time, _)| *time <= until);
-    for newest in &new {
-        if wanted(*newest).next().is_some() {
-            newest.copy_key(&mut keys);
-        }
-    }
+    new.iter().for_each(|newest| newest.copy_key(&mut keys));
     let mut earlier = before(&keys)?.into_iter();
     let mut changes: BTreeMap<Timestamp, KeyChanges> = BTreeMap::new();
     for newest in &new {
-        let mut records: Vec<_> = wanted(*newest).collect();
-        if records.is_empty() {
-            continue;
-        }
+        let mut records: Vec<_> = chain(*newest).collect();
         let mut key = Keys::default();
         newest.copy_key(&mut key);
         let mut row = earlier.next().flatten();
