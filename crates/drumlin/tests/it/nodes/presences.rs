@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use drumlin::base::{Clock, ManualClock, OsThreads, SeededEntropy, Timestamp};
-use drumlin::catalog::Cause;
+use drumlin::base::{Clock, ManualClock, OsThreads, SeededEntropy, Seq, Timestamp};
+use drumlin::catalog::{Cause, Draft, State};
 use drumlin::storage::{SimBucket, SimDisk};
 use drumlin::store::{Options, PresenceOptions, TriggerEvent};
 use drumlin::{
@@ -59,8 +59,16 @@ pub fn nodes_end_with_their_presence() -> Checked {
     }
 }
 
-/// A node whose time another process has put off lives on, although this process has not heard of that.
+/// A node whose time was put off lives on: by this process, by another, and between being seen and the turn of the commit.
 pub fn nodes_that_were_renewed_stay() -> Checked {
+    let mut draft = Draft::new(State::default(), Seq(1), Timestamp(SECOND));
+    draft.put("n", 1.into(), &ttl(60)).unwrap();
+    let due = draft.state().due_nodes(Timestamp(100 * SECOND), 10);
+    assert_eq!(due.len(), 1);
+    draft.put("n", 1.into(), &ttl(90)).unwrap();
+    if draft.expire(&due).unwrap() > 0 {
+        return wrong("deleted in its turn", due);
+    }
     let (bucket, clock) = (SimBucket::new(), clock());
     let (a, b) = (open_bucket(&bucket.client(), &clock).unwrap(), open_bucket(&bucket.client(), &clock).unwrap());
     a.tree().put_with("n", 1, ttl(60)).unwrap();
