@@ -331,7 +331,8 @@ class Tree(Habits):
         progress: Progress | None = None,
     ) -> int:
         """Writes the nodes that match ``pattern`` and have a payload to a file (a path or an open binary file): one
-        line of JSON for each, in path order and as of one instant. Returns the number of nodes.
+        line of JSON for each, in path order and as of one instant. Nodes that end with a presence are left out. Returns
+        the number of nodes.
 
         >>> import drumlin, io
         >>> store, file = drumlin.open("memory://"), io.BytesIO()

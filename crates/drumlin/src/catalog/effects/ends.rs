@@ -6,6 +6,12 @@ use crate::catalog::tree::nodes::refuse_tables;
 use crate::catalog::{Cause, Draft, Effect, Keep, Node, NodeEffect, NodeEffects, Path, PresenceChange};
 
 impl Draft {
+    /// Sets when the node at `path` ends by itself; what else it lives on stays.
+    pub fn end_at(&mut self, path: &str, until: Timestamp) -> Result<()> {
+        let keep = self.state.tree.get(path).and_then(Node::keep).map(|keep| Keep::clone(keep)).unwrap_or_default();
+        self.keep(path, Keep { until: Some(until), ..keep })
+    }
+
     /// Ends those of some nodes whose time is still the one that was seen. Returns how many were deleted, with those that went along.
     pub fn expire(&mut self, due: &[(Timestamp, Path)]) -> Result<usize> {
         self.atomically(|draft| {

@@ -104,7 +104,7 @@ impl State {
                     stray = Some(format!("'{path}' holds table {id}, which does not exist"));
                 }
             }
-            if let Some(number) = node.keep().and_then(|keep| keep.presence)
+            if let Some(number) = node.presence()
                 && self.presences.check(number).is_err()
             {
                 stray = Some(format!("'{path}' lives on presence {number}, which does not exist"));

@@ -11,7 +11,7 @@ use triomphe::Arc;
 
 use super::map::Map;
 use super::small::{Probe, Small};
-use crate::base::{Error, Result, Seq, TableId};
+use crate::base::{Error, Result, Seq, TableId, Timestamp};
 use crate::catalog::{Condition, Keep, NodeInfo, Path, Payload, Retention};
 
 /// A node's name.
@@ -68,8 +68,8 @@ impl Node {
             children: self.children() as u64,
             children_version: self.children_version(),
             seq: self.seq,
-            presence: self.keep().and_then(|keep| keep.presence),
-            expires: self.keep().and_then(|keep| keep.until),
+            presence: self.presence(),
+            expires: self.expires(),
         }
     }
 
@@ -86,6 +86,16 @@ impl Node {
     /// Its life conditions: conditions on the nodes at paths.
     pub fn keep_while(&self) -> &[(Path, Condition)] {
         self.keep().map_or(&[], |keep| &keep.conditions)
+    }
+
+    /// The number of the presence that it ends with.
+    pub fn presence(&self) -> Option<u64> {
+        self.keep()?.presence
+    }
+
+    /// When it ends by itself.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.keep()?.until
     }
 
     /// What must hold for it to live.

@@ -1,13 +1,14 @@
 //! Part of the tree as lines of JSON, and back.
 //!
-//! A line is an object: `path`, then `payload` with any JSON value, or `bytes` in hexadecimal, and `keep_while`, if the
-//! node lives on something: a list of pairs of a path and a condition.
+//! A line is an object: `path`, then `payload` with any JSON value, or `bytes` in hexadecimal; `keep_while`, if the node lives on other
+//! nodes, a list of pairs of a path and a condition; and `expires`, if it ends by itself: when, in microseconds since 1970 in UTC. Nodes that
+//! end with a presence are left out: they say that a program is there, which a file cannot.
 
 use std::io::{BufRead, Write};
 
 use serde_json::{Map, Value};
 
-use crate::base::{Error, Progress, Result, Task, from_hex, to_hex};
+use crate::base::{Error, Progress, Result, Task, Timestamp, from_hex, to_hex};
 use crate::catalog::{Condition, Content, Node, Payload, PutOptions, check_path};
 use crate::store::{IntoPattern, Tree};
 
@@ -21,11 +22,16 @@ pub struct ImportReport {
 }
 
 /// A line that was read.
-type Line = (String, Payload, Vec<(String, Condition)>);
+struct Line {
+    path: String,
+    payload: Payload,
+    keep: Vec<(String, Condition)>,
+    expires: Option<Timestamp>,
+}
 
 impl Tree {
-    /// Writes the nodes that match `pattern` and carry a payload, a line of JSON each, in path order, as of one instant.
-    /// Returns how many.
+    /// Writes the nodes that match `pattern` and carry a payload, a line of JSON each, in path order, as of one instant; not those that end
+    /// with a presence. Returns how many.
     ///
     /// # Errors
     /// `InvalidArgument` if `pattern` is none, `Unavailable` if `to` cannot be written, `Cancelled`.
@@ -35,7 +41,7 @@ impl Tree {
         let mut done = Progress::default();
         let failed = |e: std::io::Error| Error::unavailable("the export could not be written").with_source(e);
         while let Some((path, node)) = walker.advance() {
-            let Some(payload) = &node.payload else { continue };
+            let Some(payload) = node.payload.as_ref().filter(|_| node.presence().is_none()) else { continue };
             serde_json::to_writer(&mut *to, &line(path, payload, node)?).map_err(|e| failed(e.into()))?;
             to.write_all(b"\n").map_err(failed)?;
             done.done += 1;
@@ -70,15 +76,20 @@ impl Tree {
         self.place.change_many(None, |draft| {
             let mut done = Progress { total, ..Progress::default() };
             let mut report = ImportReport::default();
-            for (path, payload, _) in &lines {
-                let change = draft.put(path, payload.clone(), &PutOptions::default())?;
+            for line in &lines {
+                let change = draft.put(&line.path, line.payload.clone(), &PutOptions::default())?;
                 *(if change.before.is_some() { &mut report.updated } else { &mut report.created }) += 1;
                 done.done += 1;
                 task.step(done)?;
             }
             // Only now does everything exist that a node may live on.
-            for (path, _, keep) in lines.iter().filter(|(_, _, keep)| !keep.is_empty()) {
-                draft.keep_while(path, keep)?;
+            for line in &lines {
+                if !line.keep.is_empty() {
+                    draft.keep_while(&line.path, &line.keep)?;
+                }
+                if let Some(until) = line.expires {
+                    draft.end_at(&line.path, until)?;
+                }
             }
             Ok(report)
         })
@@ -95,6 +106,9 @@ fn line(path: &str, payload: &Payload, node: &Node) -> Result<Value> {
     if !node.keep_while().is_empty() {
         let keep = serde_json::to_value(node.keep_while());
         line.insert("keep_while".into(), keep.map_err(|e| Error::invalid(e.to_string()))?);
+    }
+    if let Some(until) = node.expires() {
+        line.insert("expires".into(), until.0.into());
     }
     Ok(line.into())
 }
@@ -119,10 +133,16 @@ fn parse(text: &str, under: Option<&str>) -> Result<Line> {
         Some(keep) => serde_json::from_value(keep).map_err(|e| Error::invalid(format!("'{path}': keep_while: {e}")))?,
         None => Vec::new(),
     };
+    let expires = match line.remove("expires").map(|expires| expires.as_i64()) {
+        None => None,
+        Some(Some(micros)) => Some(Timestamp(micros)),
+        Some(None) => return Err(Error::invalid(format!("'{path}': expires: expected microseconds since 1970"))),
+    };
     if let Some(unknown) = line.keys().next() {
         return Err(Error::invalid(format!(
-            "'{path}': unknown field '{unknown}'; expected 'path', 'payload' or 'bytes', and 'keep_while'"
+            "'{path}': unknown field '{unknown}'; expected 'path', 'payload' or 'bytes', 'keep_while' and 'expires'"
         )));
     }
-    Ok((path, payload, keep.into_iter().map(|(path, condition)| (place(&path), condition)).collect()))
+    let keep = keep.into_iter().map(|(path, condition)| (place(&path), condition)).collect();
+    Ok(Line { path, payload, keep, expires })
 }

@@ -248,6 +248,31 @@ fn triggers_see_what_ends() {
 }
 
 #[test]
+fn an_export_has_times_and_no_programs() {
+    let store = Store::memory().unwrap();
+    let (tree, presence) = (store.tree(), begin(&store, 30).unwrap());
+    tree.put_with("a/mine", 1, on(&presence)).unwrap();
+    tree.put_with("a/timed", 2, ttl(1000)).unwrap();
+    let depends = Some(vec![("a/plain".into(), Condition::Exists(true))]);
+    tree.put("a/plain", 3).unwrap();
+    tree.put_with("a/both", 4, PutOptions { keep_while: depends, ..ttl(2000) }).unwrap();
+    let mut file = Vec::new();
+    assert_eq!(tree.export("**", &mut file, &Default::default()).unwrap(), 3);
+    let other = Store::memory().unwrap();
+    other.tree().import(&mut &file[..], None, &Default::default()).unwrap();
+    for path in ["a/mine", "a/timed", "a/both", "a/plain"] {
+        let (was, is) = (tree.node(path).unwrap().unwrap(), other.tree().node(path).unwrap());
+        let is = is.map(|node| (node.payload, node.expires));
+        assert_eq!(is, (path != "a/mine").then_some((was.payload, was.expires)), "{path}");
+    }
+    other.tree().delete("a/plain", None).unwrap();
+    assert!(!other.tree().exists("a/both").unwrap());
+    let wrong = br#"{"path":"x","payload":1,"expires":"soon"}"#;
+    let refused = other.tree().import(&mut &wrong[..], None, &Default::default()).unwrap_err();
+    assert!(refused.message().contains("expires: expected microseconds"), "{refused}");
+}
+
+#[test]
 fn bad_lives_are_refused_and_change_nothing() {
     let (bucket, clock) = (SimBucket::new(), clock());
     let (uri, options) = ("s3://somewhere/store", Options { inline_bytes: 0, ..Options::default() });
