@@ -142,8 +142,10 @@ print(store.tree.list()), or store.ui()
     show display print
 store.tree.put(path, value) and store.tree.get(path)
     config kv settings
-store.tree.put(path, value, mode='create'), which one of many does; store.transact(...) needs no lock
-    lock acquire
+tree.put(path, value, mode='create', presence=...), see tree.presence(), which one of many does; or store.transact(...)
+    lock acquire leader elect election
+store.tree.presence(), and tree.put(path, value, presence=...): nodes that end with this program
+    presence presences lease ephemeral register announce session heartbeat keepalive keep_alive grant
 [Table]
 len(table.read(where=...)), or table.stat().rows
     count num_rows count_rows size nrows
@@ -408,6 +410,10 @@ groups.agg(...), then a frame: .to_pandas()
 [Tree]
 tree.put(path, value)
     set write insert upsert put_value add
+tree.presence(), and tree.put(path, value, presence=...): nodes that end with this program
+    lease ephemeral register announce session heartbeat keepalive keep_alive create_ephemeral grant
+tree.put(path, value, ttl=...)
+    expire setex put_ttl set_ttl
 store.transact(lambda tx: tx.tree.put(path, f(tx.tree.get(path))))
     modify compute transform patch merge append increment incr setdefault
 tree.delete(path)
