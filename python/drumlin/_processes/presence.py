@@ -17,8 +17,8 @@ class Presence(Habits):
     :attr:`life`, however it ended. Nodes put with it are deleted, with all below them and what depends on them, by the
     commit that ends it.
 
-    A thread renews it by a commit, each third of its life, as long as this object lives: keep it. Every process that writes the store watches the others: by
-    its own steady clock, so that no clocks are compared.
+    A thread renews it by a commit, each third of its life, as long as this object lives: keep it. Every process that
+    writes the store watches the others, by its own steady clock, so that no clocks are compared.
 
     >>> import drumlin
     >>> store = drumlin.open("memory://")
