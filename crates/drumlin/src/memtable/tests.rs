@@ -57,7 +57,7 @@ fn check_made(memtable: &Memtable, model: &Model, since: u64, until: u64) {
     assert_eq!(found.collect::<Vec<_>>(), expected, "after {since}, up to {until}");
     // As many as there are, unless several of one commit have the same key.
     if let Some(((_, (newest, _)), last)) = expected.last().zip(memtable.nth_after(Seq(since), 1)) {
-        assert!((since + 1..=*newest).contains(&last.0), "the first after {since}: {last}");
+        assert!((since + 1..=*newest).contains(&last.0), "the first after {since}: {}", last.0);
     }
     assert_eq!(memtable.nth_after(Seq(since), 1 << 30), None);
 }
