@@ -7,8 +7,7 @@ from drumlin import _drumlin
 from drumlin._arguments.named import names_arguments
 from drumlin._errors import Abort
 from drumlin._nouns.tables import Tables
-from drumlin._processes.presence import Presence
-from drumlin._values.evidence import a_type
+from drumlin._processes.presence import Presence, presence_argument
 
 __all__ = ["Transaction"]
 
@@ -86,9 +85,7 @@ class Transaction(Tables[None]):
         ...     tx.require(presence)
         ...     _ = tx.tree.put("shards", 12)
         """
-        if not isinstance(presence, Presence):
-            raise TypeError(f"presence must be one of store.tree.presence(), not {a_type(presence)}")
-        presence._core.require(self._core)
+        presence_argument(presence)._core.require(self._core)
 
     def commit(self) -> int:
         """Commits the transaction. Returns the number of the commit, or of the newest one seen if there was nothing to

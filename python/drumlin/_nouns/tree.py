@@ -25,7 +25,7 @@ from drumlin._drumlin import (
 from drumlin._errors import InvalidArgument
 from drumlin._habits import Habits
 from drumlin._processes.exit import watched
-from drumlin._processes.presence import Presence
+from drumlin._processes.presence import Presence, presence_argument
 from drumlin._values.evidence import a_type, shown
 from drumlin.tree import Condition, PatternLike
 
@@ -106,7 +106,10 @@ class Tree(Habits):
         try:
             if ttl is None and presence is None:
                 return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while)
-            ends = {"presence": _number(presence), "ttl_micros": optional_micros(ttl, "ttl")}
+            ends = {
+                "presence": None if presence is None else presence_argument(presence).number,
+                "ttl_micros": optional_micros(ttl, "ttl"),
+            }
             return self._core.put(path, value, mode=mode, when=when, keep_while=keep_while, **ends)
         except TypeError as error:
             if keep_while is not None and not isinstance(keep_while, Mapping):
@@ -496,9 +499,3 @@ def _entry_function(
         return found, value(path, payload) if callable(value) else payload
 
     return entry
-
-
-def _number(presence: Any) -> int | None:
-    if presence is not None and not isinstance(presence, Presence):
-        raise TypeError(f"presence must be one of store.tree.presence(), not {a_type(presence)}")
-    return None if presence is None else presence.number

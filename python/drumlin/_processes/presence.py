@@ -2,12 +2,13 @@
 
 import datetime as dt
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 from drumlin import _drumlin
 from drumlin._habits import Habits
+from drumlin._values.evidence import a_type
 
-__all__ = ["Presence"]
+__all__ = ["Presence", "presence_argument"]
 
 
 @final
@@ -74,3 +75,10 @@ class Presence(Habits):
 
     def __repr__(self) -> str:
         return f"Presence({self.number}, life={self.life})"
+
+
+def presence_argument(presence: Any) -> Presence:
+    """A presence that is an argument."""
+    if not isinstance(presence, Presence):
+        raise TypeError(f"presence must be one of store.tree.presence(), not {a_type(presence)}")
+    return presence

@@ -58,14 +58,19 @@ impl Presences {
         self.last == 0
     }
 
+    /// Whether it has not ended.
+    pub fn is_open(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
     /// Whether it began, and has ended.
     pub fn has_ended(&self, number: u64) -> bool {
-        number <= self.last && !self.open.contains_key(&number)
+        number <= self.last && !self.is_open(number)
     }
 
     /// `ConditionFailed` if it has ended.
     pub fn check(&self, number: u64) -> Result<()> {
-        match self.open.contains_key(&number) {
+        match self.is_open(number) {
             true => Ok(()),
             false => Err(Error::condition_failed(format!(
                 "presence {number} has ended: it was ended, or no beat came in time; begin another"

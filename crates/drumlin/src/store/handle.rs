@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::parts::{Attendance, Commits, Handles, Pin, Reserved, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
-use crate::base::{Env, Result, Seq, waiting};
+use crate::base::{Env, Result, Seq, SessionId, Timestamp, waiting};
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::State;
 use crate::log::{CommitLog, SealingLog};
@@ -30,7 +30,7 @@ pub(super) struct StoreParts {
     reader: Arc<BlockReader>,
     upkeep: Upkeep,
     triggers: Arc<Triggers>,
-    watched: Watched,
+    watched: Watched<SessionId, Timestamp>,
     attendance: Arc<Attendance>,
     reserved: Reserved,
     handles: Handles,
@@ -163,7 +163,7 @@ impl Store {
         &self.inner.triggers
     }
 
-    pub(super) fn watched(&self) -> &Watched {
+    pub(super) fn watched(&self) -> &Watched<SessionId, Timestamp> {
         &self.inner.watched
     }
 

@@ -20,18 +20,15 @@ impl Draft {
                 keep.is_some_and(|keep| keep.until == Some(*until) || planted(Bug::ExpireRenewed))
             };
             let ended: Vec<Path> = due.iter().filter(still).map(|(_, path)| path.clone()).collect();
-            let mut done = NodeEffects::default();
-            draft.end_nodes(&ended, &mut done)?;
-            draft.record(&done);
-            Ok(done.len())
+            draft.end_nodes(&ended)
         })
     }
 
     /// Ends those of some presences that have not ended, and the nodes that end with them. Returns how many were deleted, with those that
     /// went along.
     pub fn end_presences(&mut self, numbers: &[u64]) -> Result<usize> {
-        let is_open = |number: &u64| self.state.presences.check(*number).is_ok();
-        let numbers: Vec<u64> = numbers.iter().copied().filter(is_open).collect();
+        let presences = &self.state.presences;
+        let numbers: Vec<u64> = numbers.iter().copied().filter(|number| presences.is_open(*number)).collect();
         if numbers.is_empty() {
             return Ok(0);
         }
@@ -39,24 +36,23 @@ impl Draft {
             let watches = &draft.state.watches;
             let nodes: Vec<Path> = numbers.iter().flat_map(|number| watches.of_presence(*number)).cloned().collect();
             draft.apply(vec![Effect::Presences(PresenceChange::End(numbers))])?;
-            let mut done = NodeEffects::default();
-            draft.end_nodes(&nodes, &mut done)?;
-            draft.record(&done);
-            Ok(done.len())
+            draft.end_nodes(&nodes)
         })
     }
 
-    /// Deletes nodes that have nothing to live on any more, and what depends on them. This cannot be refused: a node that holds a table, or
+    /// Deletes nodes that have nothing to live on any more, and what depends on them; returns how many. This cannot be refused: a node that holds a table, or
     /// has one below it, loses its payload instead.
-    fn end_nodes(&mut self, ended: &[Path], done: &mut NodeEffects) -> Result<()> {
+    fn end_nodes(&mut self, ended: &[Path]) -> Result<usize> {
+        let mut done = NodeEffects::default();
         for path in ended {
             // It may have gone along with another.
             if self.state.tree.get(path.as_str()).is_some() && !planted(Bug::LeaveOrphans) {
-                let gone = self.end(path.as_str(), Cause::Ended, done)?;
-                self.cascade_to(path.as_str(), false, gone, done, Self::end)?;
+                let gone = self.end(path.as_str(), Cause::Ended, &mut done)?;
+                self.cascade_to(path.as_str(), false, gone, &mut done, Self::end)?;
             }
         }
-        Ok(())
+        self.record(&done);
+        Ok(done.len())
     }
 
     /// Like [`Draft::remove`], but where there are tables only the payload and the life conditions go.

@@ -184,7 +184,7 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
         Read::All => !base.same(now),
         // The commit's time tells: see [`Footprint::check_expiry`].
         Read::Until(..) => false,
-        Read::Presence(number) => base.presences.check(*number).is_ok() != now.presences.check(*number).is_ok(),
+        Read::Presence(number) => base.presences.is_open(*number) != now.presences.is_open(*number),
         Read::Table(id) => match (base.table(*id)?, now.table(*id)?) {
             (Some(then), Some(now)) => !now.is_untouched(&then),
             (then, now) => then.is_some() != now.is_some(),

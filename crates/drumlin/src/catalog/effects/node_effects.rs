@@ -60,6 +60,13 @@ pub enum NodeEffect<'a> {
     },
 }
 
+impl NodeEffect<'_> {
+    /// Whether it may set what a node lives on, or says that this has ended.
+    fn is_on_life(&self) -> bool {
+        matches!(self, NodeEffect::Keep { .. } | NodeEffect::Delete { cause: Cause::Ended })
+    }
+}
+
 const PUT: u8 = 0;
 const CLEAR: u8 = 1;
 const DELETE: u8 = 2;
@@ -113,7 +120,7 @@ impl NodeEffects {
         write_varint(&mut self.bytes, shared as u64);
         write_varint(&mut self.bytes, (path.len() - shared) as u64);
         self.bytes.extend_from_slice(&path.as_bytes()[shared..]);
-        self.on_lives |= matches!(effect, NodeEffect::Keep { .. } | NodeEffect::Delete { cause: Cause::Ended });
+        self.on_lives |= effect.is_on_life();
         if let Some(content) = content {
             write_varint(&mut self.bytes, content.len() as u64);
             self.bytes.extend_from_slice(content);
@@ -213,7 +220,7 @@ impl<'de> Deserialize<'de> for NodeEffects {
                 NodeEffect::Keep { keep } => drop(Keep::decode(keep).map_err(de::Error::custom)?),
                 NodeEffect::Clear { .. } | NodeEffect::Delete { .. } => {}
             }
-            on_lives |= matches!(effect, NodeEffect::Keep { .. } | NodeEffect::Delete { cause: Cause::Ended });
+            on_lives |= effect.is_on_life();
             len += 1;
         }
         (effects.len, effects.on_lives) = (len, on_lives);

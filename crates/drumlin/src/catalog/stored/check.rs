@@ -105,7 +105,7 @@ impl State {
                 }
             }
             if let Some(number) = node.presence()
-                && self.presences.check(number).is_err()
+                && !self.presences.is_open(number)
             {
                 stray = Some(format!("'{path}' lives on presence {number}, which does not exist"));
             }

@@ -142,7 +142,7 @@ impl Store {
                 _ if is_old => true,
                 false => false,
                 true if planted(Bug::TrustBeats) => false,
-                true => over(self.watched().since(*id, hold, now), hold),
+                true => over(self.watched().since(*id, hold.beats, now), hold),
             };
             if is_silent {
                 silent.push((*id, hold.beats));

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::watched::Watched;
 use crate::base::{Result, waiting};
 
 /// The time for which nobody has called.
@@ -16,14 +17,14 @@ const NEVER: Duration = Duration::MAX;
 pub(in crate::store) struct Attendance {
     shared: Mutex<Attending>,
     changed: Condvar,
+    /// Those of others, by number.
+    others: Watched<u64, Duration>,
 }
 
 #[derive(Default)]
 struct Attending {
     /// By number: how long at most between two beats, and when the next one is due.
     own: BTreeMap<u64, (Duration, Duration)>,
-    /// By number: the last beat seen, and when it was first seen.
-    others: BTreeMap<u64, (u64, Duration)>,
     thread: Option<ThreadId>,
     /// The earliest time for which it was called since it looked, or until which it waits.
     called: Duration,
@@ -74,19 +75,13 @@ impl Attendance {
 
     /// For how long another process's presence has been silent, as far as was seen here: since its beat number `beats` was.
     pub fn silence(&self, number: u64, beats: u64, now: Duration) -> Duration {
-        let mut shared = self.shared.lock();
-        let (seen, since) = shared.others.entry(number).or_insert((beats, now));
-        if *seen != beats {
-            (*seen, *since) = (beats, now);
-        }
-        now.saturating_sub(*since)
+        now.saturating_sub(self.others.since(number, beats, now))
     }
 
     /// Forgets those that have ended.
     pub fn forget(&self, have_ended: impl Fn(u64) -> bool) {
-        let mut shared = self.shared.lock();
-        shared.others.retain(|number, _| !have_ended(*number));
-        shared.own.retain(|number, _| !have_ended(*number));
+        self.others.keep(|number| !have_ended(number));
+        self.shared.lock().own.retain(|number, _| !have_ended(*number));
     }
 
     /// Starts the thread by `start`, unless it runs; if it waits for longer than until `due`, has it look again.

@@ -60,11 +60,14 @@ impl Store {
         let (now, clock) = (self.env().clock.steady(), self.env().clock.now());
         let due = state.first_expiry().map(|until| now + between(clock, until));
         let due = due.into_iter().chain(self.attendance().next_beat()).min().unwrap_or(Duration::MAX);
-        let (inner, attendance) = (self.downgrade(), Arc::clone(self.attendance()));
-        let threads = self.env().threads.clone();
-        let work = Box::new(move || run(&inner, &attendance, &*threads));
+        let start = || {
+            let (inner, attendance) = (self.downgrade(), Arc::clone(self.attendance()));
+            let threads = self.env().threads.clone();
+            let work = Box::new(move || run(&inner, &attendance, &*threads));
+            self.env().threads.spawn("drumlin-presence", work)
+        };
         // If no thread can be started, the next commit tries again.
-        let _ = self.attendance().call(due, || self.env().threads.spawn("drumlin-presence", work));
+        let _ = self.attendance().call(due, start);
     }
 
     /// Does what is due. Returns how long there is nothing to do; `None` if there is nothing to wait for.
@@ -74,7 +77,7 @@ impl Store {
         if !due.is_empty() {
             let beats = due.clone();
             self.commit_effects(move |state| {
-                let is_open = |number: &u64| state.presences.open.contains_key(number);
+                let is_open = |number: &u64| state.presences.is_open(*number);
                 let presences: Vec<u64> = beats.iter().copied().filter(is_open).collect();
                 Ok(if presences.is_empty() {
                     Vec::new()

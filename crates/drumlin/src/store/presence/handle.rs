@@ -70,7 +70,7 @@ impl Presence {
     /// # Errors
     /// `Closed`.
     pub fn is_open(&self) -> Result<bool> {
-        Ok(self.store.state()?.presences.check(self.number).is_ok())
+        Ok(self.store.state()?.presences.is_open(self.number))
     }
 
     /// Renews it now, by one commit. A thread of the store does so, too, each third of its life.
