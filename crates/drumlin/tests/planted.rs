@@ -41,6 +41,7 @@ mod feeds {
 #[path = "it/indexes"]
 mod indexes {
     pub mod basics;
+    pub mod in_memory;
     pub mod index_model;
     pub mod unique;
 }
@@ -109,7 +110,7 @@ use commits::{copies, copy_to, rules, turns};
 use expiry::ttl;
 use faults::{clocks, crash, histories, histories_folder, log_faults};
 use feeds::{followers, row_feeds};
-use indexes::{basics, index_model, unique};
+use indexes::{basics, in_memory, index_model, unique};
 use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
@@ -409,7 +410,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 131] = [
+    let single: [(Bug, Check); 133] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -487,6 +488,8 @@ fn main() {
         (Bug::LeaveOrphans, presences::nodes_end_with_their_presence),
         (Bug::ExpireRenewed, presences::nodes_that_were_renewed_stay),
         (Bug::SilenceByWallClock, presences::clocks_that_are_set_end_nothing),
+        (Bug::ForgetLaterRows, in_memory::later_rows_are_found),
+        (Bug::TrustHitsOfGroups, in_memory::rewritten_rows_are_hidden),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -308,6 +308,10 @@ pub enum Bug {
     ExpireRenewed = 32,
     /// The silence of an owner is judged by the wall clock of who watches.
     SilenceByWallClock = 33,
+    /// Rows that came to memory after an index was first asked are not found by their values.
+    ForgetLaterRows = 34,
+    /// Rows of row groups that were written again in memory are shown, where rows in memory are found by their values.
+    TrustHitsOfGroups = 35,
 }
 
 #[cfg(feature = "planted-bugs")]

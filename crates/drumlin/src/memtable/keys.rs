@@ -129,6 +129,14 @@ impl Keys {
         taken
     }
 
+    /// Each of them once, in ascending order.
+    #[must_use]
+    pub fn each_once(&self) -> Keys {
+        let places = self.sorted_places();
+        let first = |at: &usize| *at == 0 || self.get(places[at - 1] as usize) != self.get(places[*at] as usize);
+        self.take((0..places.len()).filter(first).map(|at| places[at] as usize))
+    }
+
     /// Their places in ascending order; equal ones keep theirs. O(n log n), O(n) if they are in order.
     pub fn sorted_places(&self) -> Vec<u32> {
         if self.is_sorted() {

@@ -248,6 +248,22 @@ impl<W: Word> Memtable<W> {
         keys.sorted_places().into_iter().map(|place| newest[place as usize]).collect()
     }
 
+    /// The number of records.
+    pub fn records(&self) -> usize {
+        self.made.lock().len()
+    }
+
+    /// The records with these numbers, from zero on, in the order in which they were made.
+    pub fn records_at(&self, numbers: impl Iterator<Item = u32>) -> Vec<Record<'_, W>> {
+        let made = self.made.lock();
+        numbers.map(|number| Record::new(&self.arena, made[number as usize])).collect()
+    }
+
+    /// The records from a number on.
+    pub fn records_from(&self, number: usize) -> Vec<Record<'_, W>> {
+        self.made.lock()[number..].iter().map(|addr| Record::new(&self.arena, *addr)).collect()
+    }
+
     /// The number of the records that commits up to `seq` made.
     fn made_until(&self, made: &[Addr], seq: Seq) -> usize {
         made.partition_point(|addr| Record::new(&self.arena, *addr).seq() <= seq)

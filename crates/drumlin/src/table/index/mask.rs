@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
-use arrow::datatypes::{Schema, UInt32Type};
+use arrow::datatypes::{Schema, SchemaRef, UInt32Type};
 use bytes::Bytes;
 use foldhash::fast::FixedState;
 use roaring::RoaringBitmap;
@@ -32,7 +32,7 @@ use crate::table::read::group_reader::GroupReader;
 use crate::table::read::pieces::PICK_SHARE;
 use crate::table::read::select::truth::truth;
 use crate::table::schema::read_as::{ReadAs, same_stats};
-use crate::table::{GroupId, RowGroup, Rows, TableState};
+use crate::table::{GroupId, RowGroup, Rows, StoredSchema, TableState};
 
 /// Pages of fewer bytes are read without asking what a scan would cost: a column of one row group takes more.
 const FREE_BYTES: u64 = 256 << 10;
@@ -182,9 +182,9 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The pages of a run that may have hits; `None` if it has other types than are asked for, or the filter means nothing in them.
-    fn candidates(&self, term: &IndexTerm<'a>, run: &'a Arc<IndexRun>) -> Result<Option<Candidates<'a>>> {
-        let schema = &self.table.schemas[run.schema as usize];
+    /// The columns of entries whose values are of a schema, and the term's filter tied to them; `None` if they have other types than are
+    /// asked for, or the filter means nothing in them.
+    pub fn in_schema(&self, term: &IndexTerm<'_>, schema: &StoredSchema) -> Result<Option<(SchemaRef, BoundFilter)>> {
         let Some(there) = term.index.definition.named(schema)? else { return Ok(None) };
         let seen = self.table.schema_of(self.version)?;
         for (value, own) in term.named.values.iter().zip(&there.values) {
@@ -201,7 +201,15 @@ impl<'a> Asked<'a> {
             }
         }
         let BoundIndex { schema, .. } = there.bound(schema)?;
-        let Ok(bound) = term.filter.bind(&schema) else { return Ok(None) };
+        let bound = term.filter.bind(&schema).ok();
+        Ok(bound.map(|bound| (schema, bound)))
+    }
+
+    /// The pages of a run that may have hits; `None` if it has other types than are asked for, or the filter means nothing in them.
+    fn candidates(&self, term: &IndexTerm<'a>, run: &'a Arc<IndexRun>) -> Result<Option<Candidates<'a>>> {
+        let Some((schema, bound)) = self.in_schema(term, &self.table.schemas[run.schema as usize])? else {
+            return Ok(None);
+        };
         let values = schema.fields().len();
         let fences = run.fences(self.reader, values)?;
         let mut pages = Vec::new();

@@ -3,7 +3,7 @@
 
 use arrow::array::RecordBatch;
 
-use super::overlay::Overlay;
+use super::overlay::{Overlay, SeenOverlay};
 use super::row_writes::born_before;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Pool, Result, Seq, caught};
@@ -91,7 +91,7 @@ pub fn count_rows(
     if expiry.is_none() && overlay.is_none() {
         return Ok(table.stored_rows(read_point.version));
     }
-    let overlay = overlay.map(|overlay| (overlay.all(), overlay.codec().clone()));
+    let overlay = overlay.map(|overlay| SeenOverlay::whole(&overlay));
     let counts = pool.map(table.groups.iter().collect(), |group| {
         cancel.check()?;
         let visible = table.visible(group, read_point.version);
@@ -101,15 +101,15 @@ pub fn count_rows(
         let opened = GroupReader::open(reader, table, read_point.version, group)?;
         let alive = expiry.as_ref().map_or(Ok(visible.clone()), |expiry| expiry.alive(&opened, visible))?;
         Ok(match &overlay {
-            Some((all, codec)) => all.hide(&opened, codec, alive)?.count(group.rows),
+            Some(overlay) => overlay.hide(&opened, alive)?.count(group.rows),
             None => alive.count(group.rows),
         })
     })?;
     let in_memory = match (&overlay, &expiry) {
         (None, _) => 0,
-        (Some((all, _)), None) => all.live(),
-        (Some((all, codec)), Some(expiry)) => {
-            let (keys, rows) = all.rows_at(0..all.keys.len());
+        (Some(SeenOverlay { rows, .. }), None) => rows.live(),
+        (Some(SeenOverlay { rows, codec, .. }), Some(expiry)) => {
+            let (keys, rows) = rows.rows_at(0..rows.keys.len());
             expiry.alive_in_memory(codec, &keys, &rows)?.count_set_bits() as u64
         }
     };

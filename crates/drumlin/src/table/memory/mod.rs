@@ -8,5 +8,6 @@ pub(super) mod part;
 pub(super) mod reread;
 pub(super) mod row_bytes;
 pub(super) mod row_writes;
+pub(super) mod sorted_values;
 pub(super) mod values;
 pub(super) mod written;

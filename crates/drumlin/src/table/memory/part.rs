@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
+use super::sorted_values::SortedValues;
 use super::values::PartValues;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq, Timestamp, Version};
@@ -34,6 +35,8 @@ pub struct MemRows {
     left: AtomicBool,
     /// What is written to unique indexes, from the first write on that knew of each.
     values: RwLock<Vec<Arc<PartValues>>>,
+    /// What rows have in indexes, as reads have asked for it.
+    sorted: Mutex<Vec<Arc<SortedValues>>>,
 }
 
 /// The times of commits, in order.
@@ -52,7 +55,7 @@ impl MemRows {
     /// Rows in `memtable`, which is still empty.
     pub fn new(memtable: Memtable, codec: Arc<TableCodec>) -> Self {
         let (times, left, values) = (Mutex::default(), AtomicBool::new(false), RwLock::default());
-        Self { memtable, codec, times, left, values }
+        Self { memtable, codec, times, left, values, sorted: Mutex::default() }
     }
 
     /// Notes from now on what is written to the unique ones of `indexes`; the rows have `schema`.
@@ -75,6 +78,23 @@ impl MemRows {
         self.values.read().iter().find(|values| values.is_of(index)).cloned()
     }
 
+    /// What the rows, which have `schema`, have in `index`, one of `indexes`; `None` if they lack a column of it.
+    pub(in crate::table) fn sorted_values(
+        &self,
+        index: &TableIndex,
+        indexes: &[TableIndex],
+        schema: &StoredSchema,
+    ) -> Result<Option<Arc<SortedValues>>> {
+        let mut sorted = self.sorted.lock();
+        if let Some(own) = sorted.iter().find(|own| own.is_of(index)) {
+            return Ok(Some(own.clone()));
+        }
+        sorted.retain(|own| indexes.iter().any(|index| own.is_of(index)));
+        let own = SortedValues::of(index, schema)?.map(Arc::new);
+        sorted.extend(own.clone());
+        Ok(own)
+    }
+
     /// Puts rows into the memtable that the commit `seq` wrote. Returns their bytes.
     pub(in crate::table) fn put(&self, rows: &PreparedRows, seq: Seq, time: Timestamp) -> Result<u64> {
         self.note(seq, time);
@@ -87,7 +107,9 @@ impl MemRows {
 
     /// Bytes in memory, about.
     pub fn memory_bytes(&self) -> u64 {
-        self.memtable.bytes() + self.values.read().iter().map(|values| values.memory_bytes()).sum::<u64>()
+        let values = self.values.read().iter().map(|values| values.memory_bytes()).sum::<u64>();
+        let sorted = self.sorted.lock().iter().map(|values| values.memory_bytes()).sum::<u64>();
+        self.memtable.bytes() + values + sorted
     }
 
     /// Notes that later commits put their rows elsewhere: the state was read again as a whole, with memtables of its own.

@@ -17,7 +17,7 @@ use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Form, filter_batch};
-use crate::table::memory::overlay::OverlayRows;
+use crate::table::memory::overlay::SeenOverlay;
 use crate::table::order::kway::Merged;
 use crate::table::order::sort_columns;
 use crate::table::schema::arrays::{into_type, mask};
@@ -42,7 +42,7 @@ pub(in crate::table) struct PieceReader {
     pub expiry: Option<Expiry>,
     pub form: Form,
     /// Rows written by key since.
-    pub overlay: Option<(OverlayRows, TableCodec)>,
+    pub overlay: Option<SeenOverlay>,
     /// What messages call the table.
     pub name: Option<String>,
 }
@@ -118,9 +118,9 @@ impl PieceReader {
                     false => self.kept(&self.open(group)?, visible)?.count(group.rows),
                 };
             }
-            let Some((overlay, codec)) = &self.overlay else { return Ok(rows) };
-            let (keys, bytes) = overlay.rows_at(piece.rows.clone());
-            let kept = self.truth_of(codec, &keys, &bytes)?;
+            let Some(overlay) = &self.overlay else { return Ok(rows) };
+            let (keys, bytes) = overlay.rows.rows_at(piece.rows.clone());
+            let kept = self.truth_of(&overlay.codec, &keys, &bytes)?;
             Ok(rows + kept.map_or(keys.len() as u64, |kept| kept.true_count() as u64))
         })
     }
@@ -193,8 +193,8 @@ impl PieceReader {
 
     /// The rows of a piece that were written by key since.
     pub fn rows_of(&self, piece: &Piece) -> Result<Option<RecordBatch>> {
-        let Some((overlay, codec)) = &self.overlay else { return Ok(None) };
-        self.read_rows(overlay, codec, piece.rows.clone())
+        let Some(overlay) = &self.overlay else { return Ok(None) };
+        self.read_rows(overlay, piece.rows.clone())
     }
 
     /// A batch without the columns that are needed only for sorting.
@@ -237,7 +237,7 @@ impl PieceReader {
             Some(filter) => matching(group, self.read_as.schema(), &rows, filter)?,
         };
         match &self.overlay {
-            Some((overlay, codec)) => overlay.hide(group, codec, rows),
+            Some(overlay) => overlay.hide(group, rows),
             None => Ok(rows),
         }
     }
@@ -276,8 +276,8 @@ impl PieceReader {
     }
 
     /// Rows written by key since.
-    fn read_rows(&self, overlay: &OverlayRows, codec: &TableCodec, range: Range<usize>) -> Result<Option<RecordBatch>> {
-        let (keys, rows) = overlay.rows_at(range);
+    fn read_rows(&self, overlay: &SeenOverlay, range: Range<usize>) -> Result<Option<RecordBatch>> {
+        let (codec, (keys, rows)) = (&overlay.codec, overlay.rows.rows_at(range));
         if keys.is_empty() {
             return Ok(None);
         }

@@ -16,7 +16,7 @@ use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, PhysicalForm, native_type};
 use crate::table::group::ends::{Ends, comparable_ends};
 use crate::table::group::key_bounds::KeyBounds;
-use crate::table::memory::overlay::OverlayRows;
+use crate::table::memory::overlay::SeenOverlay;
 use crate::table::order::clusters::{Span, clusters, undecided};
 use crate::table::order::sort_columns;
 use crate::table::schema::arrays::find;
@@ -74,7 +74,7 @@ pub(in crate::table) fn arrange(
     table: &TableState,
     version: Version,
     groups: Vec<(Arc<RowGroup>, Rows)>,
-    overlay: Option<&(OverlayRows, TableCodec)>,
+    overlay: Option<&SeenOverlay>,
 ) -> Result<Vec<Piece>> {
     let sort = table.order_of(version)?;
     if sort.is_empty() {
@@ -86,8 +86,8 @@ pub(in crate::table) fn arrange(
     let mut done = 0;
     for cluster in clusters(&bounds.spans, bounds.alone) {
         let mut piece = Piece::default();
-        if let Some((overlay, codec)) = overlay {
-            let within = bounds.keys_of(&cluster, codec)?.among(&overlay.keys);
+        if let Some(overlay) = overlay {
+            let within = bounds.keys_of(&cluster, &overlay.codec)?.among(&overlay.rows.keys);
             let within = within.start.max(done)..within.end.max(done);
             pieces.extend(rows_alone(done..within.start));
             done = within.end;
@@ -96,8 +96,8 @@ pub(in crate::table) fn arrange(
         piece.groups = cluster.into_iter().map(|at| groups[at].take().expect("in one cluster")).collect();
         pieces.push(piece);
     }
-    if let Some((overlay, _)) = overlay {
-        pieces.extend(rows_alone(done..overlay.keys.len()));
+    if let Some(overlay) = overlay {
+        pieces.extend(rows_alone(done..overlay.rows.keys.len()));
     }
     Ok(pieces)
 }

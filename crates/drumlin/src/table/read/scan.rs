@@ -23,6 +23,7 @@ use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
 use crate::table::index::mask::IndexCost;
+use crate::table::memory::overlay::SeenOverlay;
 use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{Ahead, Renew, RowGroup, ScanPart, View};
@@ -161,7 +162,7 @@ impl Scan {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
-        let all = || Selected::all(&reader, &pool, &view, &read_as, options);
+        let all = || Selected::all(&reader, &pool, &view, &read_as, options, false);
         let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
         if pieces.iter().any(Piece::needs_sort) {
             for name in table.order_of(version)? {
@@ -315,6 +316,18 @@ impl Scan {
         let (reader, pool) = (self.shared.reader.clone(), self.shared.pool.clone());
         let (view, read_as) = (self.shared.view.clone(), Some(&self.shared.read_as));
         Scan::new(reader, pool, view, read_as, &self.options, self.renew.clone())
+    }
+
+    /// The same with all row writes, if it has only those that may be in the result.
+    pub(in crate::table) fn with_all_row_writes(self) -> Result<Self> {
+        let shared = &self.shared;
+        if shared.overlay.as_ref().is_none_or(SeenOverlay::is_whole) {
+            return Ok(self);
+        }
+        let PieceReader { reader, pool, view, read_as, .. } = &**shared;
+        let selected = Selected::all(reader, pool, view, read_as, &self.options, true)?;
+        let (reader, pool, view) = (reader.clone(), pool.clone(), view.clone());
+        Self::prepare(reader, pool, view, Some(selected), Some(read_as), &self.options, self.renew.clone())
     }
 
     fn has_begun(&self) -> bool {

@@ -22,7 +22,7 @@ pub struct ScanPlan {
     pub bytes: u64,
     /// Encoded bytes of the same columns in the row groups that are pruned.
     pub pruned_bytes: u64,
-    /// Rows in memory, which are all looked at.
+    /// Rows in memory that are looked at.
     pub memory_rows: u64,
     /// What indexes were asked for, before row groups are looked at: those without hits are not among `row_groups`.
     pub by_index: IndexCost,

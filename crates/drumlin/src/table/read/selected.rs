@@ -7,27 +7,29 @@ use super::scan_options::ScanOptions;
 use crate::base::{Pool, Result};
 use crate::block::BlockReader;
 use crate::table::index::mask::{Asked, IndexCost};
-use crate::table::memory::overlay::{Overlay, OverlayRows};
+use crate::table::memory::overlay::SeenOverlay;
 use crate::table::schema::read_as::ReadAs;
-use crate::table::{RowGroup, Rows, TableCodec, View};
+use crate::table::{RowGroup, Rows, View};
 
 /// What of a version is read, in the order of the result.
 pub(in crate::table) struct Selected {
     pub pieces: Vec<Piece>,
     /// Rows written by key since.
-    pub overlay: Option<(OverlayRows, TableCodec)>,
+    pub overlay: Option<SeenOverlay>,
     /// What indexes said, if they were asked.
     pub by_index: Option<IndexCost>,
 }
 
 impl Selected {
-    /// All that `view` shows, without what indexes say the filter does not keep. Reads directories if the order needs them.
+    /// All that `view` shows, without what indexes say the filter does not keep. Reads directories if the order needs them. If `whole`, all
+    /// row writes are there.
     pub fn all(
         reader: &BlockReader,
         pool: &Pool,
         view: &View,
         read_as: &ReadAs,
         options: &ScanOptions,
+        whole: bool,
     ) -> Result<Self> {
         let (table, version) = (&*view.table, view.read_point.version);
         let limit = options.limit.map(|limit| limit.saturating_add(options.offset)).or(options.tail);
@@ -46,7 +48,8 @@ impl Selected {
             .map(|group| (group.clone(), shown(group)))
             .filter(|(_, rows)| *rows != Rows::None)
             .collect();
-        let overlay = Overlay::new(table, view.read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
+        let filter = options.filter.as_ref().filter(|_| !whole);
+        let overlay = asked.in_memory(view.read_point, filter)?;
         let pieces = arrange(reader, pool, table, view.read_point.version, groups, overlay.as_ref())?;
         Ok(Self { pieces, overlay, by_index: mask.map(|mask| mask.cost) })
     }

@@ -15,7 +15,7 @@ use crate::base::{BlockId, Error, Pool, Result, Seq, Timestamp, Version, caught}
 use crate::block::BlockReader;
 use crate::filter::Filter;
 use crate::segment::{ColumnStats, Stat};
-use crate::table::memory::overlay::OverlayRows;
+use crate::table::memory::overlay::{OverlayRows, SeenOverlay};
 use crate::table::{Constants, ReadAs, ReadPoint, Scan, ScanOptions, StoredSchema, TableCodec, TableState, View};
 
 /// Part of a scan of one table.
@@ -63,9 +63,11 @@ impl Scan {
 
     /// Its parts, each of about `bytes` encoded bytes or one piece. Row groups that statistics rule out are left out, whose
     /// directories are read. After this the scan is empty.
-    pub(crate) fn into_splits(mut self, bytes: u64) -> Result<Vec<TableSplit>> {
-        let (shared, cancel) = (self.shared.clone(), self.cancel());
-        let mut pieces: Vec<Piece> = std::mem::take(&mut self.pieces).into();
+    pub(crate) fn into_splits(self, bytes: u64) -> Result<Vec<TableSplit>> {
+        // Others read them, who have no memtable to ask.
+        let mut scan = self.with_all_row_writes()?;
+        let (shared, cancel) = (scan.shared.clone(), scan.cancel());
+        let mut pieces: Vec<Piece> = std::mem::take(&mut scan.pieces).into();
         if shared.selects() {
             let pruned = shared.pool.map(pieces, |piece| {
                 cancel.check()?;
@@ -81,7 +83,7 @@ impl Scan {
                 size += weight(&piece);
                 part.push(piece);
             }
-            splits.push(TableSplit::of(&self, part)?);
+            splits.push(TableSplit::of(&scan, part)?);
         }
         Ok(splits)
     }
@@ -124,7 +126,7 @@ impl TableSplit {
         table.pins = whole.pins.iter().filter(|(at, _)| **at == version).map(|(at, pin)| (*at, pin.clone())).collect();
         (table.next_version, table.next_group) = (whole.next_version, whole.next_group);
         let (mut before, mut memory) = (0, Vec::new());
-        if let Some((overlay, _)) = &shared.overlay {
+        if let Some(SeenOverlay { rows: overlay, .. }) = &shared.overlay {
             // A key may be the last of one piece and the first of the next; its row in memory belongs to the former, and
             // hides rows of both.
             let start = pieces.first().map_or(0, |piece| piece.rows.start);
@@ -249,7 +251,7 @@ impl TableSplit {
         Scan::of_selected(reader, pool, view, Selected { pieces, overlay, by_index: None }, &read_as, &options)
     }
 
-    fn overlay(&self) -> Result<(OverlayRows, TableCodec)> {
+    fn overlay(&self) -> Result<SeenOverlay> {
         if !self.table.spec.keyed {
             return Err(Error::corrupt("a split has rows by key, but its table has no key"));
         }
@@ -270,6 +272,6 @@ impl TableSplit {
         let columns: Vec<usize> = (0..schema.0.fields().len()).collect();
         caught(|| codec.decode(&keys, &rows, &columns))
             .map_err(|e| Error::corrupt(format!("rows in memory of a split of '{}': {}", self.name, e.message())))?;
-        Ok((overlay, codec))
+        Ok(SeenOverlay::given(overlay, codec))
     }
 }

@@ -12,7 +12,7 @@ use crate::block::BlockReader;
 use crate::filter::Filter;
 use crate::memtable::{Keys, RowBytes};
 use crate::table::index::mask::{Asked, Mask};
-use crate::table::memory::overlay::Overlay;
+use crate::table::memory::overlay::SeenOverlay;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{ReadPoint, RowGroup, Rows, TableCodec, TableState};
@@ -45,12 +45,13 @@ pub fn matching_rows(
     let read_as = ReadAs::new(schema.clone(), Constants::new());
     let asked = Asked { reader, pool, table, version: read_point.version, read_as: &read_as, limit: None };
     let mask = asked.mask(filter)?;
-    let filter = filter.bind(&schema)?;
+    let (by, filter) = (filter, filter.bind(&schema)?);
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
         truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
     };
-    search(&Searched { reader, pool, table, read_point, mask }, cancel, find, keep)
+    let overlay = asked.in_memory(read_point, Some(by))?;
+    search(&Searched { reader, pool, table, read_point, mask, overlay }, cancel, find, keep)
 }
 
 /// Where rows are looked for.
@@ -61,6 +62,8 @@ pub(in crate::table) struct Searched<'a> {
     pub read_point: ReadPoint,
     /// Only rows of row groups that are among these.
     pub mask: Option<Mask>,
+    /// What is seen of row writes.
+    pub overlay: Option<SeenOverlay>,
 }
 
 /// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
@@ -70,9 +73,8 @@ pub(in crate::table) fn search(
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<FoundRows> {
-    let Searched { reader, pool, table, read_point, mask } = searched;
+    let Searched { reader, pool, table, read_point, mask, overlay } = searched;
     let expiry = Expiry::at(table, *read_point)?;
-    let overlay = Overlay::new(table, *read_point).map(|overlay| (overlay.all(), overlay.codec().clone()));
     let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
     let found = pool.map(groups, |group| {
         cancel.check()?;
@@ -89,15 +91,15 @@ pub(in crate::table) fn search(
         if let Some(expiry) = &expiry {
             rows = expiry.alive(&group, rows)?;
         }
-        if let Some((overlay, codec)) = &overlay {
-            rows = overlay.hide(&group, codec, rows)?;
+        if let Some(overlay) = overlay {
+            rows = overlay.hide(&group, rows)?;
         }
         let group = group.group;
         Ok((rows != Rows::None).then(|| Matches { group: group.id, rows: rows.positions(group.rows) }))
     })?;
     let mut keys = Keys::default();
-    if let Some((overlay, codec)) = &overlay {
-        let (all, rows) = overlay.rows_at(0..overlay.keys.len());
+    if let Some(SeenOverlay { rows, codec, .. }) = overlay {
+        let (all, rows) = rows.rows_at(0..rows.keys.len());
         let mut kept = keep(codec, &all, &rows)?;
         if let Some(expiry) = &expiry {
             kept = &kept & &expiry.alive_in_memory(codec, &all, &rows)?;

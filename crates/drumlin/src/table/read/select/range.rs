@@ -11,6 +11,7 @@ use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::BlockReader;
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, Form, measure};
+use crate::table::memory::overlay::{Overlay, SeenOverlay};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::find;
 use crate::table::{FoundRows, ReadPoint, Rows, TableCodec, TableState};
@@ -92,7 +93,8 @@ impl KeyRange {
             Ok(Rows::of(rows, total))
         };
         let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
-        search(&Searched { reader, pool, table, read_point, mask: None }, cancel, find, keep)
+        let overlay = Overlay::new(table, read_point).map(|overlay| SeenOverlay::whole(&overlay));
+        search(&Searched { reader, pool, table, read_point, mask: None, overlay }, cancel, find, keep)
     }
 
     /// The rows within the range, given their sort columns.
