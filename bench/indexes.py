@@ -5,7 +5,10 @@ makes an index over `v`, and then finds one row, 1,000 rows at once, and ranges 
 or rows in Python; and 1,000 rows are merged by `v`. In this process, each system after the other, on the same disk;
 medians, and ratios: below 1 means that Drumlin took less.
 
-    python bench/indexes.py [--rows 10_000_000] [--looks 300] [--folder FOLDER]
+    python bench/indexes.py [--rows 10_000_000] [--looks 300] [--folder FOLDER] [--busy]
+
+With `--busy`, the table has a key, too, the id, and 10,000 rows are upserted at a time, 9 of 10 of which are there, while
+eight threads look rows up by `v`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import shutil
 import sqlite3
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,6 +55,10 @@ def folder_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
+#: Rows of an upsert, how many upserts are timed, and the threads that look rows up meanwhile.
+UPSERT_ROWS, UPSERTS, READERS = 10_000, 20, 8
+
+
 class Drumlin:
     name = "drumlin"
 
@@ -66,6 +74,19 @@ class Drumlin:
 
     def index(self) -> None:
         self.table.create_index("v", "v")
+
+    def load_keyed(self, rows: int) -> None:
+        self.table.create(next(frames(1)).schema, key=["id"])
+        for frame in frames(rows):
+            self.table.append(frame)
+        self.table.create_index("v", "v")
+        self.store.checkpoint()
+
+    def upsert(self, frame: pa.Table) -> None:
+        self.table.upsert(frame)
+
+    def reader(self) -> Callable[[int], int]:
+        return self.one
 
     def index_bytes(self) -> int:
         return self.table.indexes()[0].bytes
@@ -109,6 +130,22 @@ class DuckDB:
         self.db.execute("create index v on t (v)")
         self.db.execute("checkpoint")
 
+    def load_keyed(self, rows: int) -> None:
+        self.db.execute("create table t (id bigint primary key, v bigint, a double, b integer, s varchar)")
+        for frame in frames(rows):
+            self.db.register("frame", frame)
+            self.db.execute("insert into t select * from frame")
+        self.db.execute("create index v on t (v)")
+        self.db.execute("checkpoint")
+
+    def upsert(self, frame: pa.Table) -> None:
+        self.db.register("frame", frame)
+        self.db.execute("insert or replace into t select * from frame")
+
+    def reader(self) -> Callable[[int], int]:
+        own = self.db.cursor()
+        return lambda key: len(own.execute("select * from t where v = ?", [key]).to_arrow_table())
+
     def index_bytes(self) -> int:
         return folder_bytes(self.folder) - self.before
 
@@ -150,6 +187,25 @@ class SQLite:
             columns = [column.to_pylist() for column in frame.columns]
             self.db.executemany("insert into t values (?, ?, ?, ?, ?)", zip(*columns, strict=True))
             self.db.commit()
+
+    def load_keyed(self, rows: int) -> None:
+        self.db.execute("pragma journal_mode = wal")
+        self.db.execute("pragma cache_size = -1000000")
+        self.db.execute("create table t (id integer primary key, v integer, a real, b integer, s text)")
+        for frame in frames(rows):
+            self.upsert(frame)
+        self.db.execute("create index v on t (v)")
+        self.db.commit()
+
+    def upsert(self, frame: pa.Table) -> None:
+        columns = [column.to_pylist() for column in frame.columns]
+        self.db.executemany("insert or replace into t values (?, ?, ?, ?, ?)", zip(*columns, strict=True))
+        self.db.commit()
+
+    def reader(self) -> Callable[[int], int]:
+        own = sqlite3.connect(self.folder / "t.db", check_same_thread=False)
+        own.execute("pragma cache_size = -100000")
+        return lambda key: len(own.execute("select * from t where v = ?", [key]).fetchall())
 
     def index(self) -> None:
         self.db.execute("pragma wal_checkpoint(truncate)")
@@ -202,6 +258,20 @@ class Lance:
         self.before = folder_bytes(self.folder)
         self.data.create_scalar_index("v", "BTREE")
         self.open()
+
+    def load_keyed(self, rows: int) -> None:
+        self.load(rows)
+        self.data.create_scalar_index("id", "BTREE")
+        self.open()
+        self.data.create_scalar_index("v", "BTREE")
+        self.open()
+
+    def upsert(self, frame: pa.Table) -> None:
+        self.data.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(frame)
+        self.open()
+
+    def reader(self) -> Callable[[int], int]:
+        return self.one
 
     def index_bytes(self) -> int:
         return folder_bytes(self.folder) - self.before
@@ -259,12 +329,51 @@ def measured(system: Any, rows: int, looks: int) -> dict[str, float]:
     return took
 
 
+def busy(system: Any, rows: int) -> dict[str, float]:
+    """What upserts take while others look rows up, and what a look-up takes then, in seconds."""
+    system.load_keyed(rows)
+    draw, stop = np.random.default_rng(7), threading.Event()
+    looks: list[list[float]] = [[] for _ in range(READERS)]
+
+    def look(of: int) -> None:
+        own, find = random.Random(of), system.reader()
+        while not stop.is_set():
+            looks[of].append(timed(lambda: find(own.randrange(rows))))
+
+    def frame(at: int) -> pa.Table:
+        there = draw.choice(rows, UPSERT_ROWS * 9 // 10, replace=False)
+        ids = np.concatenate([there, rows + np.arange(UPSERT_ROWS // 10) + at * UPSERT_ROWS])
+        v = draw.integers(0, rows, len(ids))
+        texts = pa.array([f"upserted {n}" for n in ids])
+        return pa.table({"id": ids, "v": v, "a": ids / 3, "b": (ids % 7).astype(np.int32), "s": texts})
+
+    threads = [threading.Thread(target=look, args=(of,)) for of in range(READERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        upserts = [timed(lambda one=one: system.upsert(one)) for one in [frame(at) for at in range(UPSERTS)]]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    system.close()
+    all_looks = sorted(took for own in looks for took in own)
+    return {
+        "upsert of 10,000": statistics.median(upserts),
+        "slowest upsert": max(upserts),
+        "look-up": statistics.median(all_looks),
+        "look-up, 99 %": all_looks[len(all_looks) * 99 // 100],
+        "time a look-up": sum(upserts) / len(all_looks),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--looks", type=int, default=300)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only", nargs="*")
+    parser.add_argument("--busy", action="store_true")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
@@ -277,7 +386,9 @@ def main() -> None:
             except ImportError:
                 print(f"{kind.name} is not installed")
                 continue
-            found[kind.name] = measured(system, options.rows, options.looks)
+            found[kind.name] = (
+                busy(system, options.rows) if options.busy else measured(system, options.rows, options.looks)
+            )
             print(kind.name, {what: round(much, 6) for what, much in found[kind.name].items()}, flush=True)
         own = found["drumlin"]
         for what, much in own.items():

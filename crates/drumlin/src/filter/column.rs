@@ -2,6 +2,8 @@
 //!
 //! Invariant: all physical forms of the bound kind give the same result. A dictionary's values are tested once each.
 
+use std::ops::Range;
+
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray,
     LargeStringArray, PrimitiveArray, RecordBatch, Scalar, StringArray, StringViewArray, make_array,
@@ -132,6 +134,36 @@ pub fn floats(array: &dyn Array) -> Option<Vec<f64>> {
         DataType::Float64 => array.as_primitive::<Float64Type>().values().to_vec(),
         _ => return None,
     })
+}
+
+/// Where a test holds in a column of numbers or times, no floats, whose values ascend, nulls first: ranges of rows, ascending. `None` for other
+/// columns. O(literals x log rows).
+pub fn true_in_sorted(array: &dyn Array, test: &Test) -> Option<Vec<Range<usize>>> {
+    with_integers!(array, typed => integers_in_sorted(typed, test), _ => None)
+}
+
+fn integers_in_sorted<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, test: &Test) -> Option<Vec<Range<usize>>>
+where
+    T::Native: Into<i128>,
+{
+    let (nulls, end) = (array.null_count(), array.len());
+    let values = &array.values()[nulls..];
+    let first = |key: i128| nulls + values.partition_point(|value| (*value).into() < key);
+    let after = |key: i128| nulls + values.partition_point(|value| (*value).into() <= key);
+    let one = |range: Range<usize>| std::iter::once(range).collect();
+    let ranges = match test {
+        Test::Constant(true) => one(nulls..end),
+        Test::Constant(false) => Vec::new(),
+        Test::Key(CompareOp::Eq, key) => one(first(*key)..after(*key)),
+        Test::Key(CompareOp::Ne, key) => vec![nulls..first(*key), after(*key)..end],
+        Test::Key(CompareOp::Lt, key) => one(nulls..first(*key)),
+        Test::Key(CompareOp::Le, key) => one(nulls..after(*key)),
+        Test::Key(CompareOp::Gt, key) => one(after(*key)..end),
+        Test::Key(CompareOp::Ge, key) => one(first(*key)..end),
+        Test::Keys(set) => set.sorted.iter().map(|key| first(*key)..after(*key)).collect(),
+        Test::Bytes(..) | Test::ByteStrings(_) | Test::Like(_) => return None,
+    };
+    Some(ranges)
 }
 
 /// Tests each value; null where the value is.

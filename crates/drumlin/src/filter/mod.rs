@@ -41,7 +41,7 @@ pub use verdict::Verdict;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 
 use crate::base::Result;
@@ -292,6 +292,14 @@ impl BoundFilter {
     /// How many tests of a row look for its value among many, or for a pattern in it: these take several times as long as others.
     pub fn searches(&self) -> u64 {
         verdict::searches(&self.root)
+    }
+
+    /// The rows for which it is true, ascending, given the first column of the bound schema, whose values ascend, nulls first. `None` if it is
+    /// about more than that column, or about no integers or times. O(literals x log rows + rows that are found).
+    pub fn true_in_sorted(&self, column: &dyn Array) -> Option<Vec<u32>> {
+        let only = self.columns == [0] && self.calls.is_empty();
+        let ranges = if only { verdict::true_in_sorted(&self.root, column)? } else { return None };
+        Some(ranges.into_iter().flatten().map(|row| row as u32).collect())
     }
 
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.

@@ -2,6 +2,10 @@
 //!
 //! Invariant: [`Outcomes`] holds every truth value that some row can have, and perhaps others.
 
+use std::ops::Range;
+
+use arrow::array::Array;
+
 use super::kind::{DomainLiteral, Kind};
 use super::plan::{ColumnRef, Predicate, ScalarExpression, Test};
 use super::text::number::float_key;
@@ -56,6 +60,23 @@ pub fn narrowed(node: &Predicate, rows: u64, stats: StatsLookup) -> Predicate {
             Predicate::Test(ScalarExpression::Column(column.clone()), test)
         }
         other => other.clone(),
+    }
+}
+
+/// Where a predicate of one column is true, whose values ascend, nulls first; `None` if that is not known without looking at each.
+pub fn true_in_sorted(node: &Predicate, column: &dyn Array) -> Option<Vec<Range<usize>>> {
+    match node {
+        Predicate::And(terms) => {
+            let ranges = terms.iter().map(|term| true_in_sorted(term, column)).collect::<Option<Vec<_>>>()?;
+            ranges.into_iter().reduce(|all, own| {
+                let both = |a: &Range<usize>, b: &Range<usize>| a.start.max(b.start)..a.end.min(b.end);
+                all.iter().flat_map(|a| own.iter().map(move |b| both(a, b))).filter(|range| !range.is_empty()).collect()
+            })
+        }
+        Predicate::Test(ScalarExpression::Column(ColumnRef { path, .. }), test) if path.len() == 1 => {
+            super::column::true_in_sorted(column, test)
+        }
+        _ => None,
     }
 }
 

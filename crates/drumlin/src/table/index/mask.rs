@@ -21,7 +21,7 @@ use roaring::RoaringBitmap;
 use super::choice::{IndexAccess, IndexTerm, accesses};
 use super::definition::BoundIndex;
 use super::fences::pages_of;
-use super::pages::{ordinal_of, places_of, row_of};
+use super::pages::{ordinal_of, places_of, row_of, some_places_of};
 use super::run::{CoverPlace, Covers, IndexRun, TableIndex};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Pool, Result, Version};
@@ -340,6 +340,21 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// The entries of a page of `rows` for which a filter is true, given the columns that it needs.
+pub(in crate::table) fn hits_of(
+    filter: &BoundFilter,
+    schema: &Schema,
+    rows: usize,
+    columns: Vec<ArrayRef>,
+) -> Result<Vec<u32>> {
+    // Entries are ordered by their first value.
+    if let Some(hits) = columns.first().and_then(|first| filter.true_in_sorted(first)) {
+        return Ok(hits);
+    }
+    let hits = truth(filter, schema, rows, columns)?;
+    Ok(hits.set_indices().map(|at| at as u32).collect())
+}
+
 /// A run, and the place of a row group in it.
 type CoverKey = (usize, u32);
 
@@ -493,9 +508,9 @@ impl Candidates<'_> {
             if !page.whole {
                 values.extend(self.bound.columns().iter().map(|at| (*at, next())));
             }
-            let places = places_of(next(), rows)?;
+            let places = next();
             if page.whole {
-                found.extend(places.as_primitive::<UInt32Type>().values());
+                found.extend(places_of(places, rows)?.as_primitive::<UInt32Type>().values());
                 continue;
             }
             let arrays = values
@@ -504,9 +519,10 @@ impl Candidates<'_> {
             let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
             let stats = &fences.parts[part].pages[page.page].values;
             let narrowed = self.bound.narrowed(rows as u64, &|at| stats.get(at).cloned());
-            let hits = truth(&narrowed, &self.schema, rows, arrays)?;
-            let places = places.as_primitive::<UInt32Type>().values();
-            found.extend(hits.set_indices().map(|at| places[at]));
+            let hits = hits_of(&narrowed, &self.schema, rows, arrays)?;
+            if !hits.is_empty() {
+                found.extend(some_places_of(places, rows, &hits)?.as_primitive::<UInt32Type>().values());
+            }
         }
         Ok(found)
     }

@@ -14,7 +14,7 @@ use super::fences::{Fences, PageFences, PartFences, pages_of};
 use super::run::IndexRun;
 use crate::base::{Error, Result};
 use crate::block::{BlockReader, Directory};
-use crate::segment::{Form, decode};
+use crate::segment::{Form, decode, decode_rows};
 
 /// The bits of a place that are a row within its row group; those above are the place of the row group in the run.
 const ROW_BITS: u32 = 17;
@@ -36,7 +36,15 @@ pub(in crate::table) fn row_of(place: u32) -> u32 {
 
 /// The places of a page.
 pub(in crate::table) fn places_of(bytes: Bytes, rows: usize) -> Result<ArrayRef> {
-    let places = decode(bytes, rows, &DataType::UInt32, Form::Exact)?;
+    sound(decode(bytes, rows, &DataType::UInt32, Form::Exact)?)
+}
+
+/// The places of some entries of a page, ascending.
+pub(in crate::table) fn some_places_of(bytes: Bytes, rows: usize, entries: &[u32]) -> Result<ArrayRef> {
+    sound(decode_rows(bytes, rows, &DataType::UInt32, entries)?)
+}
+
+fn sound(places: ArrayRef) -> Result<ArrayRef> {
     match places.null_count() {
         0 => Ok(places),
         _ => Err(Error::corrupt("an entry has no place")),

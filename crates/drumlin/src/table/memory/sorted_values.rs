@@ -20,8 +20,8 @@ use crate::memtable::{Keys, RowBytes};
 use crate::segment::{ColumnStats, measure};
 use crate::table::index::compared::named_batch;
 use crate::table::index::definition::BoundIndex;
+use crate::table::index::mask::hits_of;
 use crate::table::index::sorting::merged_entries;
-use crate::table::read::select::truth::truth;
 use crate::table::{IndexDefinition, StoredSchema, TableIndex};
 
 /// The entries of a page.
@@ -113,8 +113,8 @@ impl SortedValues {
                         let narrowed = filter.narrowed(entries.len() as u64, &stats);
                         let value = |at: &usize| batch.entries.column(*at).slice(entries.start, entries.len());
                         let values: Vec<ArrayRef> = filter.columns().iter().map(value).collect();
-                        let hits = truth(&narrowed, &self.bound.schema, entries.len(), values)?;
-                        found.extend(hits.set_indices().map(|at| numbers[entries.start + at]));
+                        let hits = hits_of(&narrowed, &self.bound.schema, entries.len(), values)?;
+                        found.extend(hits.into_iter().map(|at| numbers[entries.start + at as usize]));
                     }
                 }
             }
