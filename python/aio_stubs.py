@@ -18,7 +18,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 #: Stubs by module, and the classes and functions in each.
 MODULES = {
-    "_rows": ["Result", "Groups", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
+    "_rows": ["Result", "Groups", "Joined", "Windows", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
     "_table": ["Merge", "Table", "ProjectionView", "Presence", "Tree"],
     "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
 }
@@ -34,6 +34,7 @@ BASES = {
     "ChangeFeed": "Handle, AsyncIterator[Commit]",
     "Result": "Iterated[Any]",
     "Dataset": "Iterated[Any]",
+    "Joined": "Iterated[Any]",
     "Diff": "Iterated[Any]",
     "RowFeed": "Handle, AsyncIterator[RowChanges]",
     "Lookup": "Iterated[dict[str, Any] | None]",
@@ -81,6 +82,7 @@ from drumlin._arguments.frames import FrameLike, SchemaLike
 from drumlin._nouns.merge import Values
 from drumlin._nouns.sink import SinkMode
 from drumlin._arguments.rows import KeysLike, RowsLike
+from drumlin._results.joined import Span
 from drumlin._nouns.tree import KeepWhile
 from drumlin.aio._handles import Block, Handle, Iterated
 from drumlin.tree import Condition, PatternLike

@@ -110,6 +110,7 @@ from drumlin._processes.splits import Split, Splits
 from drumlin._processes.staged import Ticket, Token
 from drumlin._results.changes import RowChanges, RowFeed
 from drumlin._results.diff import Diff
+from drumlin._results.joined import Joined, Windows
 from drumlin._results.lookup import Lookup
 from drumlin._results.metrics import Durations, Metrics
 from drumlin._results.result import Groups, Result, Results
@@ -145,6 +146,7 @@ __all__ = [
     "FrameLike",
     "Generated",
     "Groups",
+    "Joined",
     "Hold",
     "Holding",
     "ImportReport",
@@ -217,6 +219,7 @@ __all__ = [
     "VerifyReport",
     "Version",
     "VersionsReport",
+    "Windows",
     "__version__",
     "col",
     "now",

@@ -54,7 +54,8 @@ fn buckets((column, length, origin, closed_right, label_right): Buckets, schema:
     Ok(Every { length: Length::parse(&length)?, column, origin, closed_right, label_right })
 }
 
-fn aggregate((name, function, of, share, weight): Asked) -> Result<Aggregate> {
+/// One of them.
+pub fn aggregate((name, function, of, share, weight): Asked) -> Result<Aggregate> {
     let function = match (function.as_str(), share, weight) {
         ("quantile", Some(share), None) => Function::Quantile(share),
         ("weighted_mean", None, Some(weight)) => Function::WeightedMean(weight),

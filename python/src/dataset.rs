@@ -28,6 +28,11 @@ impl Dataset {
         Self { core: Detached::new(core), store }
     }
 
+    /// The data set of the core.
+    pub fn core(&self) -> &drumlin::Dataset {
+        &self.core
+    }
+
     fn prepare(&self, py: Python<'_>, options: ScanOptions) -> PyResult<(drumlin::DatasetScan, Cancel)> {
         let cancel = Cancel::default();
         let options = ScanOptions { cancel: cancel.clone(), ..options };
@@ -36,7 +41,7 @@ impl Dataset {
 }
 
 /// What to read: the columns, what all of the filters keep, and at most `limit` rows.
-fn options(columns: Option<Vec<String>>, filters: &[String], limit: Option<u64>) -> PyResult<ScanOptions> {
+pub fn options(columns: Option<Vec<String>>, filters: &[String], limit: Option<u64>) -> PyResult<ScanOptions> {
     let filter = || -> Result<Option<Filter>> {
         let parsed: Vec<Filter> = filters.iter().map(|text| Filter::parse(text)).collect::<Result<_>>()?;
         Ok(parsed.into_iter().reduce(Filter::and))

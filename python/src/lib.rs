@@ -18,6 +18,7 @@ mod file;
 mod foreign;
 mod fork;
 mod input;
+mod join;
 mod keyed;
 mod metrics;
 mod node;
@@ -64,6 +65,8 @@ mod _drumlin {
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
     use super::figures::{StoreStat, TableStat};
+    #[pymodule_export]
+    use super::join::Join;
     #[pymodule_export]
     use super::keyed::{Lookup, Mask};
     #[pymodule_export]

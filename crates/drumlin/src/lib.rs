@@ -24,6 +24,8 @@ pub mod catalog;
 #[cfg(feature = "internals")]
 pub mod filter;
 #[cfg(feature = "internals")]
+pub mod join;
+#[cfg(feature = "internals")]
 pub mod log;
 #[cfg(feature = "internals")]
 pub mod memtable;
@@ -46,6 +48,8 @@ mod block;
 mod catalog;
 #[cfg(not(feature = "internals"))]
 mod filter;
+#[cfg(not(feature = "internals"))]
+mod join;
 #[cfg(not(feature = "internals"))]
 mod log;
 #[cfg(not(feature = "internals"))]
@@ -72,6 +76,7 @@ pub use catalog::{
     Retention, TableAction, TableEvent, TriggerFilter, check_path,
 };
 pub use filter::{BoundExpression, Expression, Filter};
+pub use join::{AsofJoin, Direction, Distance, JoinKind, WindowJoin};
 pub use log::LogOptions;
 pub use segment::{Compression, Stat};
 pub use store::*;

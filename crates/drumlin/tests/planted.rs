@@ -45,6 +45,10 @@ mod indexes {
     pub mod index_model;
     pub mod unique;
 }
+#[path = "it/joins"]
+mod joins {
+    pub mod brute;
+}
 #[path = "it/keys"]
 mod keys {
     pub mod counting;
@@ -111,6 +115,7 @@ use expiry::ttl;
 use faults::{clocks, crash, histories, histories_folder, log_faults};
 use feeds::{followers, row_feeds};
 use indexes::{basics, in_memory, index_model, unique};
+use joins::brute;
 use keys::{counting, generated, key_types};
 use maintenance::{erasing, layout, pages};
 use model::Model;
@@ -410,7 +415,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 133] = [
+    let single: [(Bug, Check); 135] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -490,6 +495,8 @@ fn main() {
         (Bug::SilenceByWallClock, presences::clocks_that_are_set_end_nothing),
         (Bug::ForgetLaterRows, in_memory::later_rows_are_found),
         (Bug::TrustHitsOfGroups, in_memory::rewritten_rows_are_hidden),
+        (Bug::MissEqualTimes, brute::joins),
+        (Bug::LetGoEarly, brute::joins),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

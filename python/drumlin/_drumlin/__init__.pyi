@@ -9,6 +9,7 @@ from typing_extensions import CapsuleType
 from drumlin._drumlin.arrays import Batch, Mask, Schema, Stream
 from drumlin._drumlin.jobs import (
     Dataset,
+    Join,
     Lease,
     Split,
     SplitReader,
@@ -103,6 +104,7 @@ __all__ = [
     "Holding",
     "ImportReport",
     "Index",
+    "Join",
     "Lease",
     "ListEntry",
     "Lookup",

@@ -9,6 +9,7 @@ from drumlin._drumlin.reports import StagedReport
 
 __all__ = [
     "Dataset",
+    "Join",
     "Lease",
     "Split",
     "SplitReader",
@@ -19,6 +20,44 @@ __all__ = [
     "commit_staged",
     "stage_alone",
 ]
+
+#: Of a data set, the columns (default: all) and filters.
+_Side: TypeAlias = tuple[Dataset, tuple[list[str] | None, list[str]]]
+
+@final
+class Join:
+    """A join of two data sets, not yet read."""
+
+    @staticmethod
+    def asof(
+        left: _Side,
+        right: _Side,
+        on: tuple[str, str],
+        by: list[str],
+        suffix: str,
+        direction: str,
+        tolerance: tuple[bool, int] | None,
+        allow_exact: bool,
+    ) -> Join:
+        """A join with the nearest row."""
+    @staticmethod
+    def window(
+        left: _Side,
+        right: _Side,
+        on: tuple[str, str],
+        by: list[str],
+        before: tuple[bool, int],
+        after: tuple[bool, int],
+        aggregates: list[Any],
+    ) -> Join:
+        """A join with what is made of the rows in a window."""
+    @property
+    def schema(self) -> Schema:
+        """The columns of the result."""
+    def stream(self) -> Stream:
+        """Joins, batch by batch."""
+    def collect(self) -> Batches:
+        """Joins all rows."""
 
 @final
 class Dataset:

@@ -165,9 +165,14 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
         right = _in_memory(right_dataset.to_table())
         return _in_memory(self.to_table()).join(right, *arguments, **options)
 
-    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> Any:
-        """Rows in memory, joined with the nearest ones of another data set."""
-        right = _in_memory(right_dataset.to_table())
+    def join_asof(self, right: Any, *arguments: Any, **options: Any) -> Any:
+        """Joined with the nearest rows of another data set of drumlin, as :meth:`Dataset.join_asof
+        <drumlin.Dataset.join_asof>` says; or rows in memory, in the form of pyarrow: with one of pyarrow, or with
+        arguments in its order."""
+        if not arguments and (isinstance(right, Dataset) or not hasattr(right, "to_table")):
+            ours: Any = super()
+            return ours.join_asof(right, **options)
+        right = _in_memory((right).to_table())
         return _in_memory(self.to_table()).join_asof(right, *arguments, **options)
 
     def __reduce__(self) -> Any:

@@ -124,6 +124,8 @@ store.table(path).add_columns({name: type})
     add_columns alter add_column alter_table
 store.scan(pattern).group_by(...)
     group_by groupby
+store.scan('trades/*', path_columns=['sym']).join_asof(store.scan('quotes/*', path_columns=['sym']), on='ts', by='sym')
+    join_asof merge_asof asof_join
 store.scan(pattern).to_lazy()
     lazy to_lazy lazyframe
 store.scan(pattern), which is a pyarrow dataset
@@ -271,6 +273,8 @@ result.head(n), or store.read(path, rows=slice(10, 20))
     limit take iloc slice fetchmany
 result.tail(n)
     last
+store.scan(path).join_asof(store.scan(other), on='ts')
+    join_asof merge_asof
 result.group_by('sym').agg(n='count')
     groupby
 result.group_by().agg(mean=('price', 'mean'))
@@ -313,6 +317,10 @@ dataset.schema.names
     columns column_names dtypes
 dataset.group_by('sym').agg(n='count')
     groupby agg
+dataset.join_asof(other, on='ts', by='sym')
+    merge_asof asof_join asof
+dataset.join_window(other, on='ts', by='sym', before='5s').agg(n='count')
+    join_rolling rolling window_join
 dataset.to_lazy().with_columns(...)
     with_columns
 dataset.paths

@@ -51,6 +51,12 @@ as_of=datetime
     timestamp timestamp_as_of
 as_of='name'
     snapshot
+direction='backward'
+    strategy
+allow_exact=False
+    allow_exact_matches allow_equal
+on='ts' of times, by='sym' of columns that must be equal, in both data sets
+    by_left by_right left_by right_by
 limit=5
     n nrows n_rows num_rows head
 columns=['a']

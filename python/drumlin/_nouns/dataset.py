@@ -15,9 +15,9 @@ from drumlin._habits import Habits
 from drumlin._optional import have, need
 from drumlin._processes.places import Address, Addressed, address_of
 from drumlin._processes.splits import Splits, splits_of
+from drumlin._results.joins import Joinable
 from drumlin._results.result import Groupable
 from drumlin._results.rows import Rows
-from drumlin._results.scanned import Scanned
 from drumlin._values.polars import polars_frame
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ Again: TypeAlias = Callable[[Address, bytes, list[str] | None, list[str], int | 
 
 
 @names_arguments()
-class Dataset(Rows, Scanned, Groupable, Addressed, Habits):
+class Dataset(Rows, Joinable, Groupable, Addressed, Habits):
     """A table, or all tables that match a pattern, as of one instant; made by :meth:`Store.scan <drumlin.Store.scan>`.
     No data is read until rows are requested, and it can be read any number of times.
 

@@ -17,7 +17,7 @@ call stops: it was done as a whole or not at all.
 4
 """
 
-from drumlin.aio._rows import Dataset, Diff, Groups, Lookup, Result, Results, RowFeed
+from drumlin.aio._rows import Dataset, Diff, Groups, Joined, Lookup, Result, Results, RowFeed, Windows
 from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage
 from drumlin.aio._table import Merge, Presence, ProjectionView, Table, Tree
 
@@ -26,6 +26,7 @@ __all__ = [
     "Dataset",
     "Diff",
     "Groups",
+    "Joined",
     "Lookup",
     "Merge",
     "Presence",
@@ -40,6 +41,7 @@ __all__ = [
     "Ticket",
     "Transaction",
     "Tree",
+    "Windows",
     "open",
     "salvage",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 import drumlin
 from drumlin.aio._handles import Handle, Iterated, awaits
 
-__all__ = ["Dataset", "Diff", "Groups", "Lookup", "Result", "Results", "RowFeed"]
+__all__ = ["Dataset", "Diff", "Groups", "Joined", "Lookup", "Result", "Results", "RowFeed", "Windows"]
 
 
 class _Rows(Iterated):
@@ -34,7 +34,26 @@ def _dataset(make: Callable[[], Awaitable[Any]]) -> Handle:
     return Dataset(make)
 
 
-@awaits(drumlin.Dataset, where=_dataset, select=_dataset, limit=_dataset, group_by=Groups, resample=Groups)
+@awaits(drumlin.Joined)
+class Joined(_Rows):
+    """See :class:`drumlin.Joined`. ``async for`` iterates over its batches."""
+
+
+@awaits(drumlin.Windows, agg=Joined)
+class Windows(Handle):
+    """See :class:`drumlin.Windows`."""
+
+
+@awaits(
+    drumlin.Dataset,
+    where=_dataset,
+    select=_dataset,
+    limit=_dataset,
+    group_by=Groups,
+    resample=Groups,
+    join_asof=Joined,
+    join_window=Windows,
+)
 class Dataset(_Rows):
     """See :class:`drumlin.Dataset`. ``async for`` iterates over its batches."""
 

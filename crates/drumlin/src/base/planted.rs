@@ -312,6 +312,10 @@ pub enum Bug {
     ForgetLaterRows = 34,
     /// Rows of row groups that were written again in memory are shown, where rows in memory are found by their values.
     TrustHitsOfGroups = 35,
+    /// A join in time passes over rows of the same time.
+    MissEqualTimes = 36,
+    /// Of two sides that pass each other, rows are let go of that the next rows need.
+    LetGoEarly = 37,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -65,6 +65,7 @@ pub use purge::run::Purge;
 pub use read::activity::{Activity, SessionInfo, SnapshotSummary, TriggerInfo};
 pub use read::dataset::{Dataset, DatasetOptions, DatasetPlan};
 pub use read::dataset_scan::DatasetScan;
+pub use read::join::{JoinOptions, JoinScan};
 pub use read::diff::{Diff, DiffOptions};
 pub use read::lookup::{LookupOptions, TableView};
 pub use read::resolve::AsOf;

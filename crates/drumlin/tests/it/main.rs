@@ -10,6 +10,7 @@ mod expiry;
 mod faults;
 mod feeds;
 mod indexes;
+mod joins;
 mod keys;
 mod maintenance;
 mod models;

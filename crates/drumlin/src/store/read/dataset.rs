@@ -455,6 +455,20 @@ impl Dataset {
         &self.inner.place
     }
 
+    /// What columns made of names hold for a table.
+    pub(in crate::store) fn names_of(&self, table: usize, columns: &[&String]) -> Vec<&str> {
+        let name = |column: &&String| {
+            let at = self.inner.path_columns.iter().position(|own| own == *column);
+            at.map_or("", |at| self.inner.tables[table].names[at].as_str())
+        };
+        columns.iter().map(name).collect()
+    }
+
+    /// The columns by which the rows of a table are ordered.
+    pub(in crate::store) fn order_of(&self, table: usize) -> Result<&[String]> {
+        self.inner.tables[table].view.order()
+    }
+
     /// The indexes of the tables that may have rows for which the filter is true, and those of the others.
     pub(in crate::store) fn unpruned(&self, options: &ScanOptions) -> Result<(Vec<usize>, Vec<usize>)> {
         let schema = &self.inner.schema;

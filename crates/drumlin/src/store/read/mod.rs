@@ -6,6 +6,7 @@ pub(super) mod dataset;
 pub(super) mod dataset_scan;
 pub(super) mod diff;
 pub(super) mod history;
+pub(super) mod join;
 pub(super) mod lookup;
 pub(super) mod lookup_by;
 pub(super) mod resolve;

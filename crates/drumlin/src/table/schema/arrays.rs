@@ -54,7 +54,7 @@ pub(in crate::table) fn mask(rows: &RoaringBitmap, total: u32) -> BooleanArray {
 }
 
 /// Casts, if need be; an error if a value does not fit.
-pub(in crate::table) fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+pub fn into_type(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(array);
     }

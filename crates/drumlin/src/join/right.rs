@@ -1,0 +1,108 @@
+//! The rows of the right side, ordered by group and time.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::concat_batches;
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::row::{RowConverter, Rows, SortField};
+use foldhash::quality::FixedState;
+
+use super::axis::AxisValues;
+use super::plan::JoinPlan;
+use crate::base::{Error, Result};
+use crate::segment::take_batch;
+use crate::table::into_type;
+
+/// The rows of the right side that rows of the left may be joined with.
+pub(super) struct RightRows {
+    /// The columns of the result.
+    pub rows: RecordBatch,
+    /// By what they are joined, ascending within a group.
+    pub keys: Vec<i64>,
+    /// By the values of the columns `by`; `None` if all are of one group.
+    groups: Option<HashMap<Box<[u8]>, Range<usize>, FixedState>>,
+}
+
+impl RightRows {
+    /// Of batches with the columns that the plan reads of the right side.
+    pub fn new(plan: &JoinPlan, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self> {
+        let all = match batches {
+            [batch] => batch.clone(),
+            several => concat_batches(schema, several)?,
+        };
+        if u32::try_from(all.num_rows()).is_err() {
+            return Err(Error::invalid("a table on the right side of a join has 2^32 rows or more"));
+        }
+        let AxisValues { values, nulls } = plan.axis.of_right(all.column(plan.right.on))?;
+        let rows = all.project(&plan.right.shown)?;
+        if plan.by.is_empty() && nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) && values.is_sorted() {
+            return Ok(Self { rows, keys: values, groups: None });
+        }
+        let groups = plan.group_keys(&all, &plan.right.by)?;
+        let kept = |row: &u32| {
+            nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row as usize))
+                && groups.as_ref().is_none_or(|groups| groups.is_compared(*row as usize))
+        };
+        let order: Vec<u32> = (0..all.num_rows() as u32).filter(kept).collect();
+        let mut numbers: HashMap<Box<[u8]>, u32, FixedState> = HashMap::default();
+        let number = |row: u32| -> u32 {
+            let Some(groups) = &groups else { return 0 };
+            let key = groups.rows.row(row as usize);
+            let next = numbers.len() as u32;
+            match numbers.get(key.as_ref()) {
+                Some(number) => *number,
+                None => *numbers.entry(key.as_ref().into()).or_insert(next),
+            }
+        };
+        let of_rows: Vec<u32> = order.iter().copied().map(number).collect();
+        let mut places: Vec<u32> = (0..order.len() as u32).collect();
+        // Rows of one time stay in the order of the table.
+        places.sort_by_key(|place| (of_rows[*place as usize], values[order[*place as usize] as usize]));
+        let mut ranges: Vec<Range<usize>> = vec![0..0; numbers.len()];
+        for (at, place) in places.iter().enumerate() {
+            if let Some(range) = ranges.get_mut(of_rows[*place as usize] as usize) {
+                *range = if range.start == range.end { at..at + 1 } else { range.start..at + 1 };
+            }
+        }
+        let order: Vec<u32> = places.iter().map(|place| order[*place as usize]).collect();
+        let keys = order.iter().map(|row| values[*row as usize]).collect();
+        let groups = groups
+            .is_some()
+            .then(|| numbers.into_iter().map(|(key, number)| (key, ranges[number as usize].clone())).collect());
+        Ok(Self { rows: take_batch(&rows, order)?, keys, groups })
+    }
+
+    /// Where the rows of the group of each row of the left side are.
+    pub fn ranges(&self, plan: &JoinPlan, left: &RecordBatch) -> Result<Vec<Range<usize>>> {
+        let Some(groups) = &self.groups else { return Ok(vec![0..self.keys.len(); left.num_rows()]) };
+        let keys = plan.group_keys(left, &plan.left.by)?.expect("there are columns to join by");
+        let range = |row: usize| match keys.is_compared(row) {
+            true => groups.get(keys.rows.row(row).as_ref()).cloned().unwrap_or(0..0),
+            false => 0..0,
+        };
+        Ok((0..left.num_rows()).map(range).collect())
+    }
+}
+
+/// The values of rows in the columns `by`, so that equal ones have equal bytes.
+pub(super) struct GroupValues {
+    pub rows: Rows,
+    columns: Vec<ArrayRef>,
+}
+
+impl GroupValues {
+    pub fn new(columns: Vec<ArrayRef>, types: &[DataType]) -> Result<Self> {
+        let columns: Vec<ArrayRef> =
+            columns.into_iter().zip(types).map(|(column, wanted)| into_type(column, wanted)).collect::<Result<_>>()?;
+        let fields = types.iter().map(|data_type| SortField::new(data_type.clone())).collect();
+        let rows = RowConverter::new(fields)?.convert_columns(&columns)?;
+        Ok(Self { rows, columns })
+    }
+
+    /// Whether it has no null: a null equals nothing.
+    pub fn is_compared(&self, row: usize) -> bool {
+        self.columns.iter().all(|column| column.is_valid(row))
+    }
+}
