@@ -34,7 +34,7 @@ WHEEL := $(CURDIR)/.venv/wheel
 PAGE := $(CURDIR)/.venv/page
 PANDAS_TESTS := $(addprefix python/tests/,test_pandas.py test_pandas_exact.py test_frames.py test_any_frame.py)
 
-.PHONY: oracle build dev wheel quick-wheel dist demo docs test test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
+.PHONY: oracle build dev wheel quick-wheel dist demo docs test test-rust test-python test-engines check bench servers browser page-tools torture torture-tools fuzz fuzzer fuzz-seeds nightly clean
 
 # Says how far it is; the tools for tests and lints are installed while the crates compile.
 build: $(BIN)/python
@@ -89,15 +89,21 @@ dist: wheel
 demo: build
 	$(BIN)/python examples/demo.py --scale $(SCALE)
 
+# The tests of Rust and those of Python run side by side: one compiles, the other waits for storage and processes.
 test: quick-wheel docs servers $(PANDAS2)/.installed $(MIGRATE)/.installed
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-rust test-python
+	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
+
+test-rust:
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
+
+test-python: $(BIN)/.installed $(PANDAS2)/.installed $(MIGRATE)/.installed
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
 	DRUMLIN_MIGRATE=1 PYTHONPATH=$(MIGRATE) $(BIN)/python -m pytest -q $(wildcard python/tests/test_migrate*.py)
 	cd python && ../$(BIN)/python -m mypy --strict drumlin && ../$(BIN)/python stubtest.py
-	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
 
 # Daft and Spark: large to install, so apart from the other tests. Spark needs a Java.
 test-engines: servers $(ENGINES)/.installed
@@ -156,6 +162,7 @@ bench: build
 	$(BIN)/python bench/indexes.py
 	$(BIN)/python bench/expiry.py
 	$(BIN)/python bench/feeds.py
+	$(BIN)/python bench/joins.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py

@@ -29,9 +29,7 @@ pub fn asof(direction: &str, tolerance: Option<Far>, allow_exact: bool) -> Resul
         "forward" => Direction::Forward,
         "nearest" => Direction::Nearest,
         other => {
-            return Err(Error::invalid(format!(
-                "direction is '{other}'; expected 'backward', 'forward' or 'nearest'"
-            )));
+            return Err(Error::invalid(format!("direction is '{other}'; expected 'backward', 'forward' or 'nearest'")));
         }
     };
     Ok(JoinKind::Asof(AsofJoin { direction, tolerance: tolerance.map(distance), allow_exact }))

@@ -18,7 +18,18 @@ use std::path::{Path, PathBuf};
 
 /// From bottom to top. A layer uses only itself and those before it.
 const LAYERS: [&str; 12] = [
-    "base", "storage", "log", "segment", "filter", "aggregate", "block", "memtable", "table", "join", "catalog", "store",
+    "base",
+    "storage",
+    "log",
+    "segment",
+    "filter",
+    "aggregate",
+    "block",
+    "memtable",
+    "table",
+    "join",
+    "catalog",
+    "store",
 ];
 
 /// The maximum length of a file, in Rust and Python, tests too.

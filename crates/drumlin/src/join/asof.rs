@@ -8,8 +8,8 @@ use arrow::compute::take;
 use super::axis::{Axis, AxisValues, Distance};
 use super::right::RightRows;
 use super::seek::seek;
-use crate::base::planted::{Bug, planted};
 use crate::base::Result;
+use crate::base::planted::{Bug, planted};
 
 /// Where the row of the right side lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

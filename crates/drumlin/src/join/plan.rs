@@ -95,7 +95,13 @@ impl JoinPlan {
     ///
     /// # Errors
     /// `InvalidArgument` or `NotFound` for columns that are lacking, that do not compare, or of which two would have one name.
-    pub fn new(kind: &JoinKind, left: &JoinSide<'_>, right: &JoinSide<'_>, by: &[String], suffix: &str) -> Result<Self> {
+    pub fn new(
+        kind: &JoinKind,
+        left: &JoinSide<'_>,
+        right: &JoinSide<'_>,
+        by: &[String],
+        suffix: &str,
+    ) -> Result<Self> {
         let on = |side: &JoinSide<'_>| find_column(side.schema, side.on).map(|at| side.schema.field(at).clone());
         let (left_on, right_on) = (on(left)?, on(right)?);
         let axis = Axis::new((left.on, left_on.data_type()), (right.on, right_on.data_type()))?;
@@ -188,7 +194,7 @@ impl JoinPlan {
         let ranges = right.ranges(self, left)?;
         columns.extend(match &self.kind {
             BoundKind::Asof(asof) => asof.columns(&keys, &ranges, right)?,
-            BoundKind::Window(window) => window.columns_for(&keys, &ranges, right)?,
+            BoundKind::Window(window) => window.results(&keys, &ranges, right)?,
         });
         let typed = columns.into_iter().zip(self.schema.fields());
         let columns = typed.map(|(column, field)| into_type(column, field.data_type()));

@@ -56,7 +56,11 @@ mod tests {
             let (value, after, hint) = (rng.i64(-1..16), rng.bool(), rng.usize(0..50));
             let before = |at: &i64| if after { *at <= value } else { *at < value };
             let wanted = start + values[start..end].partition_point(before);
-            assert_eq!(seek(&values, start..end, value, after, hint), wanted, "{values:?} {start}..{end} {value} {after}");
+            assert_eq!(
+                seek(&values, start..end, value, after, hint),
+                wanted,
+                "{values:?} {start}..{end} {value} {after}"
+            );
         }
     }
 }

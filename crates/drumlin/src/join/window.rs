@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, UInt32Type};
 
@@ -17,7 +17,7 @@ use crate::base::planted::{Bug, planted};
 /// How many pairs of rows are looked at together.
 const PAIRS: usize = 1 << 16;
 
-/// What the rows of the right side are called that belong to a row of the left; no column of a table is.
+/// The column that says which row of the left side a row belongs to; no column of a table is called so.
 const ROW: &str = "\u{0}row";
 
 /// What is made of the rows of the other side that are at most so far before and after each row, ends included.
@@ -73,8 +73,8 @@ impl BoundWindow {
         self.grouping.schema.fields().iter().skip(1).cloned()
     }
 
-    /// What is computed, for each row of the left side.
-    pub fn columns_of(&self, pairs: &Pairs, right: &RightRows) -> Result<RecordBatch> {
+    /// Pairs as rows to be grouped.
+    fn rows_of(&self, pairs: &Pairs, right: &RightRows) -> Result<RecordBatch> {
         let places = UInt32Array::from(pairs.right.clone());
         let mut columns = Vec::with_capacity(self.grouping.columns.len());
         let mut fields: Vec<FieldRef> = Vec::with_capacity(self.grouping.columns.len());
@@ -92,12 +92,13 @@ impl BoundWindow {
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
-    pub fn columns_for(&self, keys: &AxisValues, ranges: &[Range<usize>], right: &RightRows) -> Result<Vec<ArrayRef>> {
+    /// What is computed, for each row of the left side.
+    pub fn results(&self, keys: &AxisValues, ranges: &[Range<usize>], right: &RightRows) -> Result<Vec<ArrayRef>> {
         let mut groups = Groups::new(&self.grouping, (0, 1))?;
         let mut pairs = Pairs::default();
         let (mut low_hint, mut high_hint, mut rank) = (0, 0, 0);
         let mut add = |groups: &mut Groups, pairs: &mut Pairs| -> Result<()> {
-            groups.add(&self.columns_of(pairs, right)?, rank)?;
+            groups.add(&self.rows_of(pairs, right)?, rank)?;
             rank += pairs.left.len() as u64;
             pairs.left.clear();
             pairs.right.clear();
@@ -142,7 +143,7 @@ impl BoundWindow {
 
 /// Pairs of rows of both sides.
 #[derive(Default)]
-pub(super) struct Pairs {
+struct Pairs {
     left: Vec<u32>,
     right: Vec<u32>,
 }

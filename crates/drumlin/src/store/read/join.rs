@@ -40,7 +40,15 @@ impl JoinOptions {
     /// A join by the column `on` of both sides, with all columns of both, and the suffix `_right`.
     pub fn new(kind: JoinKind, on: &str) -> Self {
         let (on, suffix, task_bytes) = ((on.to_owned(), on.to_owned()), "_right".to_owned(), 8 << 20);
-        Self { kind, on, by: Vec::new(), suffix, left: ScanOptions::default(), right: ScanOptions::default(), task_bytes }
+        Self {
+            kind,
+            on,
+            by: Vec::new(),
+            suffix,
+            left: ScanOptions::default(),
+            right: ScanOptions::default(),
+            task_bytes,
+        }
     }
 }
 
@@ -104,7 +112,13 @@ impl Dataset {
         let (paths, inside): (Vec<&String>, Vec<&String>) = by.iter().partition(by_path);
         let (left_schema, right_schema) = (self.schema(), right.schema());
         let right_columns = match &right_options.columns {
-            None => right_schema.fields().iter().map(|field| field.name()).filter(|name| !by.contains(name)).cloned().collect(),
+            None => right_schema
+                .fields()
+                .iter()
+                .map(|field| field.name())
+                .filter(|name| !by.contains(name))
+                .cloned()
+                .collect(),
             Some(columns) => columns.clone(),
         };
         let right_columns: Vec<String> = match right_options.columns {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use drumlin::storage::SimDisk;
-use drumlin::store::{AsOf, CheckpointOptions, DatasetOptions, IndexOptions, ReadOptions, SplitOptions, SplitReader, TableOptions};
+use drumlin::store::{
+    AsOf, CheckpointOptions, DatasetOptions, IndexOptions, ReadOptions, SplitOptions, SplitReader, TableOptions,
+};
 use drumlin::table::ScanOptions;
 use drumlin::{Expression, Filter, Store, Tables};
 
@@ -193,8 +195,7 @@ fn equal_a_map(seed: u64) -> u64 {
                 known.retain(|_, (n, _)| *n != Some(low));
             }
             4 => {
-                let new: BTreeMap<i64, Values> =
-                    (0..20).map(|at| (1000 + step * 100 + at, value(&mut rng))).collect();
+                let new: BTreeMap<i64, Values> = (0..20).map(|at| (1000 + step * 100 + at, value(&mut rng))).collect();
                 table.append(rows(&new.clone().into_iter().collect::<Vec<_>>()), &Default::default()).unwrap();
                 known.extend(new);
             }

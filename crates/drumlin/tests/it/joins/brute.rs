@@ -256,8 +256,10 @@ fn columns_are_those_that_were_asked_for() {
     let store = Store::memory().unwrap();
     let text = |values: &[&str]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
     let ints = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
-    let trades = RecordBatch::try_from_iter([("t", ints(&[1, 5])), ("px", ints(&[10, 11])), ("venue", text(&["x", "y"]))]);
-    let quotes = RecordBatch::try_from_iter([("at", ints(&[0, 4])), ("px", ints(&[9, 8])), ("venue", text(&["y", "y"]))]);
+    let trades =
+        RecordBatch::try_from_iter([("t", ints(&[1, 5])), ("px", ints(&[10, 11])), ("venue", text(&["x", "y"]))]);
+    let quotes =
+        RecordBatch::try_from_iter([("at", ints(&[0, 4])), ("px", ints(&[9, 8])), ("venue", text(&["y", "y"]))]);
     store.write("trades/A", trades.unwrap(), &Default::default()).unwrap();
     store.write("quotes/A", quotes.unwrap(), &Default::default()).unwrap();
     let scan = |path: &str| store.scan(path, &DatasetOptions::default()).unwrap();
