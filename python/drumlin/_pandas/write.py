@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin._arguments.fit import Fit, Order
 from drumlin._drumlin import Schema
 from drumlin._errors import InvalidArgument, SchemaMismatch
+from drumlin._pandas.alike import from_alike, remember
 from drumlin._pandas.columns import encode
 from drumlin._pandas.description import (
     DESCRIPTION_KEY,
@@ -47,11 +48,13 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
         _has_column(schema, ranged, frame) or order == "sort" or _is_sorted_by(ranged, frame, fit)
     ):
         ranged = None
+    elif (alike := from_alike(frame)) is not None and (schema is None or DESCRIPTION_KEY not in schema.metadata):
+        return alike
     elif is_plain(frame):
         if schema is not None and DESCRIPTION_KEY in schema.metadata:
             _check_meaning(schema, {name: str(dtype) for name, dtype in frame.dtypes.items()})
         try:
-            return pa.Table.from_pandas(frame, preserve_index=None)
+            return remember(frame, pa.Table.from_pandas(frame, preserve_index=None))
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InvalidArgument(f"the DataFrame has no Arrow form: {error}") from error
     coerce = fit.coerce
