@@ -55,7 +55,7 @@ def folder_bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-#: Rows of an upsert, how many upserts are timed, and the threads that look rows up meanwhile.
+#: Rows of an upsert, how many upserts are timed, and the threads that look rows up during them.
 UPSERT_ROWS, UPSERTS, READERS = 10_000, 20, 8
 
 

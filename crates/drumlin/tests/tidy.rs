@@ -63,11 +63,11 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn core() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../src")
 }
 
 fn crates() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     ["crates/drumlin", "crates/drumlin-c-data", "crates/drumlin-cli", "crates/drumlin-ui", "fuzz/src", "python/src"]
         .iter()
         .flat_map(|folder| sources(&root.join(folder)))
@@ -120,7 +120,7 @@ fn the_library_lists_every_layer() {
 /// The layers are public for tests alone (feature `internals`); users have what the crate itself names.
 #[test]
 fn programs_use_the_public_api_alone() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     for folder in
         ["crates/drumlin/examples", "crates/drumlin-c-data", "crates/drumlin-cli", "crates/drumlin-ui", "python/src"]
     {
@@ -137,7 +137,7 @@ fn programs_use_the_public_api_alone() {
 #[test]
 fn folders_hold_what_one_can_look_over() {
     let mut counts = std::collections::BTreeMap::<PathBuf, usize>::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let tests = sources(&root.join("crates/drumlin/tests/it"));
     for file in sources(&core()).into_iter().chain(tests).chain(files(&root.join("python/drumlin"), &["py", "pyi"])) {
         *counts.entry(file.parent().unwrap().to_owned()).or_default() += 1;
@@ -209,7 +209,7 @@ fn few_files_of_the_core_are_long() {
 #[test]
 fn every_file_says_what_it_is_and_is_not_too_long() {
     let mut wrong = Vec::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let python = ["python/drumlin", "python/tests", "bench", "examples"];
     for file in crates().into_iter().chain(python.iter().flat_map(|folder| files(&root.join(folder), &["py", "pyi"]))) {
         let lines = std::fs::read_to_string(&file).unwrap().lines().count();

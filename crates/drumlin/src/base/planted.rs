@@ -314,7 +314,7 @@ pub enum Bug {
     TrustHitsOfGroups = 35,
     /// A join in time passes over rows of the same time.
     MissEqualTimes = 36,
-    /// Of two sides that pass each other, rows are let go of that the next rows need.
+    /// Of two sides that pass each other, rows are dropped that the next rows need.
     LetGoEarly = 37,
 }
 

@@ -40,9 +40,11 @@ pub use verdict::Verdict;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::base::Result;
 use crate::segment::ColumnStats;
@@ -296,10 +298,34 @@ impl BoundFilter {
 
     /// The rows for which it is true, ascending, given the first column of the bound schema, whose values ascend, nulls first. `None` if it is
     /// about more than that column, or about no integers or times. O(literals x log rows + rows that are found).
-    pub fn true_in_sorted(&self, column: &dyn Array) -> Option<Vec<u32>> {
+    fn true_in_sorted(&self, column: &dyn Array) -> Option<Vec<u32>> {
         let only = self.columns == [0] && self.calls.is_empty();
         let ranges = if only { verdict::true_in_sorted(&self.root, column)? } else { return None };
         Some(ranges.into_iter().flatten().map(|row| row as u32).collect())
+    }
+
+    /// The rows for which it is true, given its columns, those at [`BoundFilter::columns`] of `schema`.
+    ///
+    /// # Errors
+    /// As [`BoundFilter::evaluate`].
+    pub fn truth(&self, schema: &Schema, rows: usize, columns: Vec<ArrayRef>) -> Result<BooleanBuffer> {
+        let field =
+            |(at, array): (&usize, &ArrayRef)| Field::new(schema.field(*at).name(), array.data_type().clone(), true);
+        let fields: Vec<Field> = self.columns.iter().zip(&columns).map(field).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
+        Ok(is_true(&self.evaluate(&batch)?))
+    }
+
+    /// The entries of a page for which it is true, ascending, given its columns, of which the first ascends if it is the first of `schema`.
+    ///
+    /// # Errors
+    /// As [`BoundFilter::evaluate`].
+    pub fn hits(&self, schema: &Schema, rows: usize, columns: Vec<ArrayRef>) -> Result<Vec<u32>> {
+        if let Some(hits) = columns.first().and_then(|first| self.true_in_sorted(first)) {
+            return Ok(hits);
+        }
+        Ok(self.truth(schema, rows, columns)?.set_indices().map(|at| at as u32).collect())
     }
 
     /// The predicate of each row; null where it is unknown, so the caller keeps the rows that are `true`.

@@ -55,6 +55,11 @@ impl AsofJoin {
 }
 
 impl BoundAsof {
+    /// How far ahead rows of some group are looked for; `None` if that is not known.
+    pub fn ahead(&self) -> Option<i64> {
+        if self.direction == Direction::Backward { Some(0) } else { self.tolerance }
+    }
+
     /// The columns of the right side, for each row of the left.
     pub fn columns(&self, keys: &AxisValues, ranges: &[Range<usize>], right: &RightRows) -> Result<Vec<ArrayRef>> {
         let mut hint = 0;

@@ -11,10 +11,12 @@ mod passing;
 mod plan;
 mod right;
 mod seek;
+mod sides;
 mod window;
 
 pub use asof::{AsofJoin, Direction};
 pub use axis::Distance;
 pub use passing::Passing;
-pub use plan::{JoinKind, JoinPlan, JoinSide};
+pub use plan::{JoinKind, JoinPlan};
+pub use sides::JoinSide;
 pub use window::WindowJoin;

@@ -7,7 +7,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::asof::{AsofJoin, BoundAsof};
 use super::axis::Axis;
-use super::right::{GroupValues, RightRows};
+use super::right::RightRows;
+use super::sides::{BoundSide, JoinSide};
 use super::window::{BoundWindow, WindowJoin};
 use crate::base::{Error, Result};
 use crate::table::{find_column, into_type, union};
@@ -19,55 +20,6 @@ pub enum JoinKind {
     Asof(AsofJoin),
     /// What is computed of those in a window.
     Window(WindowJoin),
-}
-
-/// One side of a join.
-#[derive(Clone, Debug)]
-pub struct JoinSide<'a> {
-    /// All its columns.
-    pub schema: &'a SchemaRef,
-    /// Those that are wanted in the result; all if `None`.
-    pub columns: Option<&'a [String]>,
-    /// The column of times.
-    pub on: &'a str,
-}
-
-/// What is read of a side.
-#[derive(Clone, Debug)]
-pub(super) struct BoundSide {
-    /// The columns to read.
-    pub columns: Vec<String>,
-    /// The places of those that are in the result, or that a window computes with, among them.
-    pub shown: Vec<usize>,
-    /// The place of the column of times.
-    pub on: usize,
-    /// The places of the columns that must be equal.
-    pub by: Vec<usize>,
-}
-
-impl BoundSide {
-    fn place(&mut self, name: &str) -> usize {
-        self.columns.iter().position(|there| there == name).unwrap_or_else(|| {
-            self.columns.push(name.to_owned());
-            self.columns.len() - 1
-        })
-    }
-
-    fn new(side: &JoinSide<'_>, by: &[String], shown: &[&str]) -> Result<Self> {
-        let mut bound = Self { columns: Vec::new(), shown: Vec::new(), on: 0, by: Vec::new() };
-        let known = |name: &str| Ok::<_, Error>(side.schema.field(find_column(side.schema, name)?).name().clone());
-        for name in shown {
-            let name = known(name)?;
-            let place = bound.place(&name);
-            bound.shown.push(place);
-        }
-        bound.on = bound.place(&known(side.on)?);
-        for name in by {
-            let place = bound.place(&known(name)?);
-            bound.by.push(place);
-        }
-        Ok(bound)
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -105,17 +57,14 @@ impl JoinPlan {
         let on = |side: &JoinSide<'_>| find_column(side.schema, side.on).map(|at| side.schema.field(at).clone());
         let (left_on, right_on) = (on(left)?, on(right)?);
         let axis = Axis::new((left.on, left_on.data_type()), (right.on, right_on.data_type()))?;
-        let all = |side: &JoinSide<'_>| side.schema.fields().iter().map(|field| field.name().clone()).collect();
-        let left_shown: Vec<String> = left.columns.map_or_else(|| all(left), <[String]>::to_vec);
-        let left_bound = BoundSide::new(left, by, &left_shown.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let left_bound = BoundSide::new(left, by, left.columns.iter().map(String::as_str))?;
         let mut fields: Vec<FieldRef> = Vec::new();
         for at in &left_bound.shown {
             fields.push(field_of(left.schema, &left_bound.columns[*at]));
         }
         let (right_bound, kind) = match kind {
             JoinKind::Asof(asof) => {
-                let shown: Vec<String> = right.columns.map_or_else(|| all(right), <[String]>::to_vec);
-                let bound = BoundSide::new(right, by, &shown.iter().map(String::as_str).collect::<Vec<_>>())?;
+                let bound = BoundSide::new(right, by, right.columns.iter().map(String::as_str))?;
                 for at in &bound.shown {
                     let field = field_of(right.schema, &bound.columns[*at]);
                     let taken = fields.iter().any(|other| other.name() == field.name());
@@ -126,8 +75,7 @@ impl JoinPlan {
             }
             JoinKind::Window(window) => {
                 let bound = window.bind(&axis, right.schema)?;
-                let names: Vec<&str> = bound.columns().collect();
-                let side = BoundSide::new(right, by, &names)?;
+                let side = BoundSide::new(right, by, bound.columns())?;
                 fields.extend(bound.fields());
                 (side, BoundKind::Window(bound))
             }
@@ -145,8 +93,7 @@ impl JoinPlan {
         Ok(Self { axis, left: left_bound, right: right_bound, by, kind, schema })
     }
 
-    /// Whether columns must be equal.
-    pub fn has_groups(&self) -> bool {
+    fn has_groups(&self) -> bool {
         !self.by.is_empty()
     }
 
@@ -170,20 +117,24 @@ impl JoinPlan {
         &self.right.columns
     }
 
-    /// The values by which rows are grouped; `None` if there are none.
-    pub(super) fn group_keys(&self, batch: &RecordBatch, by: &[usize]) -> Result<Option<GroupValues>> {
-        if by.is_empty() {
-            return Ok(None);
-        }
-        let columns = by.iter().map(|at| batch.column(*at).clone()).collect();
-        GroupValues::new(columns, &self.by).map(Some)
-    }
-
-    /// How far the values of the left side reach to both sides.
+    /// How far the values of the left side reach to both sides, beyond the next value on each.
     pub(super) fn reach(&self) -> (i64, i64) {
         match &self.kind {
-            BoundKind::Asof(_) => (0, 0),
+            BoundKind::Asof(asof) => (0, asof.ahead().filter(|_| self.has_groups()).unwrap_or(0)),
             BoundKind::Window(window) => window.reach(),
+        }
+    }
+
+    /// Whether rows of the left side may be joined with the last row before them, however far it is.
+    pub(super) fn needs_earlier(&self) -> bool {
+        matches!(self.kind, BoundKind::Asof(_))
+    }
+
+    /// Whether sides that are ordered by time can pass each other: it is known how far ahead rows are needed.
+    pub fn can_pass(&self) -> bool {
+        match &self.kind {
+            BoundKind::Asof(asof) => !self.has_groups() || asof.ahead().is_some(),
+            BoundKind::Window(_) => true,
         }
     }
 
@@ -191,7 +142,7 @@ impl JoinPlan {
     pub(super) fn join(&self, left: &RecordBatch, right: &RightRows) -> Result<RecordBatch> {
         let mut columns: Vec<_> = self.left.shown.iter().map(|at| left.column(*at).clone()).collect();
         let keys = self.axis.of_left(left.column(self.left.on))?;
-        let ranges = right.ranges(self, left)?;
+        let ranges = right.ranges(left, &self.left.by, &self.by)?;
         columns.extend(match &self.kind {
             BoundKind::Asof(asof) => asof.columns(&keys, &ranges, right)?,
             BoundKind::Window(window) => window.results(&keys, &ranges, right)?,
@@ -202,6 +153,11 @@ impl JoinPlan {
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns.collect::<Result<_>>()?, &options)?)
     }
 
+    /// Rows of the right side, of batches with the columns that are read of it.
+    pub(super) fn right_rows(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RightRows> {
+        RightRows::new(&self.axis, &self.right, &self.by, schema, batches)
+    }
+
     /// Joins batches of the left side with all rows of the right that they may be joined with.
     pub fn join_all(
         &self,
@@ -209,7 +165,7 @@ impl JoinPlan {
         right_schema: &SchemaRef,
         right: &[RecordBatch],
     ) -> Result<Vec<RecordBatch>> {
-        let right = RightRows::new(self, right_schema, right)?;
+        let right = self.right_rows(right_schema, right)?;
         left.iter().filter(|batch| batch.num_rows() > 0).map(|batch| self.join(batch, &right)).collect()
     }
 }

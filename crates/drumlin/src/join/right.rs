@@ -9,14 +9,18 @@ use arrow::datatypes::{DataType, SchemaRef};
 use arrow::row::{RowConverter, Rows, SortField};
 use foldhash::quality::FixedState;
 
-use super::axis::AxisValues;
-use super::plan::JoinPlan;
+use super::axis::{Axis, AxisValues};
+use super::sides::BoundSide;
 use crate::base::{Error, Result};
 use crate::segment::take_batch;
 use crate::table::into_type;
 
 /// The rows of the right side that rows of the left may be joined with.
 pub(super) struct RightRows {
+    /// All columns that are read, as they came.
+    all: RecordBatch,
+    /// Where the rows below are among these; `None` if they are the same.
+    order: Option<Vec<u32>>,
     /// The columns of the result.
     pub rows: RecordBatch,
     /// By what they are joined, ascending within a group.
@@ -27,7 +31,13 @@ pub(super) struct RightRows {
 
 impl RightRows {
     /// Of batches with the columns that the plan reads of the right side.
-    pub fn new(plan: &JoinPlan, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self> {
+    pub fn new(
+        axis: &Axis,
+        side: &BoundSide,
+        by: &[DataType],
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+    ) -> Result<Self> {
         let all = match batches {
             [batch] => batch.clone(),
             several => concat_batches(schema, several)?,
@@ -35,12 +45,12 @@ impl RightRows {
         if u32::try_from(all.num_rows()).is_err() {
             return Err(Error::invalid("a table on the right side of a join has 2^32 rows or more"));
         }
-        let AxisValues { values, nulls } = plan.axis.of_right(all.column(plan.right.on))?;
-        let rows = all.project(&plan.right.shown)?;
-        if plan.by.is_empty() && nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) && values.is_sorted() {
-            return Ok(Self { rows, keys: values, groups: None });
+        let AxisValues { values, nulls } = axis.of_right(all.column(side.on))?;
+        let rows = all.project(&side.shown)?;
+        if by.is_empty() && nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) && values.is_sorted() {
+            return Ok(Self { all, order: None, rows, keys: values, groups: None });
         }
-        let groups = plan.group_keys(&all, &plan.right.by)?;
+        let groups = GroupValues::of(&all, &side.by, by)?;
         let kept = |row: &u32| {
             nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row as usize))
                 && groups.as_ref().is_none_or(|groups| groups.is_compared(*row as usize))
@@ -71,13 +81,34 @@ impl RightRows {
         let groups = groups
             .is_some()
             .then(|| numbers.into_iter().map(|(key, number)| (key, ranges[number as usize].clone())).collect());
-        Ok(Self { rows: take_batch(&rows, order)?, keys, groups })
+        let rows = take_batch(&rows, order.iter().copied())?;
+        Ok(Self { all, order: Some(order), rows, keys, groups })
+    }
+
+    /// The rows from `value` on, and if `last`, of each group the last one before; with all columns, in the order in which they came.
+    pub fn kept(&self, value: i64, last: bool) -> Result<RecordBatch> {
+        let from = |range: Range<usize>| {
+            let first = range.start + self.keys[range.clone()].partition_point(|key| *key < value);
+            if last { first.saturating_sub(1).max(range.start) } else { first }
+        };
+        let Some(order) = &self.order else {
+            let first = from(0..self.keys.len());
+            return Ok(self.all.slice(first, self.keys.len() - first));
+        };
+        let ranges: Vec<Range<usize>> = match &self.groups {
+            Some(groups) => groups.values().cloned().collect(),
+            None => std::iter::once(0..self.keys.len()).collect(),
+        };
+        let places = ranges.into_iter().flat_map(|range| &order[from(range.clone())..range.end]);
+        let mut places: Vec<u32> = places.copied().collect();
+        places.sort_unstable();
+        take_batch(&self.all, places)
     }
 
     /// Where the rows of the group of each row of the left side are.
-    pub fn ranges(&self, plan: &JoinPlan, left: &RecordBatch) -> Result<Vec<Range<usize>>> {
+    pub fn ranges(&self, left: &RecordBatch, places: &[usize], by: &[DataType]) -> Result<Vec<Range<usize>>> {
         let Some(groups) = &self.groups else { return Ok(vec![0..self.keys.len(); left.num_rows()]) };
-        let keys = plan.group_keys(left, &plan.left.by)?.expect("there are columns to join by");
+        let keys = GroupValues::of(left, places, by)?.expect("there are columns to join by");
         let range = |row: usize| match keys.is_compared(row) {
             true => groups.get(keys.rows.row(row).as_ref()).cloned().unwrap_or(0..0),
             false => 0..0,
@@ -87,13 +118,21 @@ impl RightRows {
 }
 
 /// The values of rows in the columns `by`, so that equal ones have equal bytes.
-pub(super) struct GroupValues {
+struct GroupValues {
     pub rows: Rows,
     columns: Vec<ArrayRef>,
 }
 
 impl GroupValues {
-    pub fn new(columns: Vec<ArrayRef>, types: &[DataType]) -> Result<Self> {
+    /// Of the columns at `places`, in these types; `None` if there are none.
+    fn of(batch: &RecordBatch, places: &[usize], types: &[DataType]) -> Result<Option<Self>> {
+        if places.is_empty() {
+            return Ok(None);
+        }
+        Self::new(places.iter().map(|at| batch.column(*at).clone()).collect(), types).map(Some)
+    }
+
+    fn new(columns: Vec<ArrayRef>, types: &[DataType]) -> Result<Self> {
         let columns: Vec<ArrayRef> =
             columns.into_iter().zip(types).map(|(column, wanted)| into_type(column, wanted)).collect::<Result<_>>()?;
         let fields = types.iter().map(|data_type| SortField::new(data_type.clone())).collect();

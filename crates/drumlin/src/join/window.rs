@@ -73,8 +73,8 @@ impl BoundWindow {
         self.grouping.schema.fields().iter().skip(1).cloned()
     }
 
-    /// Pairs as rows to be grouped.
-    fn rows_of(&self, pairs: &Pairs, right: &RightRows) -> Result<RecordBatch> {
+    /// WindowPairs as rows to be grouped.
+    fn rows_of(&self, pairs: &WindowPairs, right: &RightRows) -> Result<RecordBatch> {
         let places = UInt32Array::from(pairs.right.clone());
         let mut columns = Vec::with_capacity(self.grouping.columns.len());
         let mut fields: Vec<FieldRef> = Vec::with_capacity(self.grouping.columns.len());
@@ -95,9 +95,9 @@ impl BoundWindow {
     /// What is computed, for each row of the left side.
     pub fn results(&self, keys: &AxisValues, ranges: &[Range<usize>], right: &RightRows) -> Result<Vec<ArrayRef>> {
         let mut groups = Groups::new(&self.grouping, (0, 1))?;
-        let mut pairs = Pairs::default();
+        let mut pairs = WindowPairs::default();
         let (mut low_hint, mut high_hint, mut rank) = (0, 0, 0);
-        let mut add = |groups: &mut Groups, pairs: &mut Pairs| -> Result<()> {
+        let mut add = |groups: &mut Groups, pairs: &mut WindowPairs| -> Result<()> {
             groups.add(&self.rows_of(pairs, right)?, rank)?;
             rank += pairs.left.len() as u64;
             pairs.left.clear();
@@ -141,9 +141,9 @@ impl BoundWindow {
     }
 }
 
-/// Pairs of rows of both sides.
+/// WindowPairs of rows of both sides.
 #[derive(Default)]
-struct Pairs {
+struct WindowPairs {
     left: Vec<u32>,
     right: Vec<u32>,
 }

@@ -49,6 +49,7 @@ pub use order::plan::{OrderPlan, PlannedSlot, overlaps, plan_order};
 pub use order::reorder::{Classes, MergedGroups, Reorder, Slot, remap_merged};
 pub use order::sort_columns::{TableSpec, check_sort, sorted_schema};
 pub use read::diff::difference;
+pub use read::groups_ahead::GroupsAhead;
 pub use read::prefetch::Ahead;
 pub use read::select::expiry::next_expiry;
 pub use read::select::matches::Matches;

@@ -16,7 +16,7 @@ const DECLARATIONS_MAX: usize = 4;
 const NOUNS: [&str; 5] = ["Store", "Tables", "Table", "Tree", "Transaction"];
 
 fn python(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python").join(folder)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../python").join(folder)
 }
 
 /// The public functions within blocks that begin with one of `heads`, such as `impl Store {`.

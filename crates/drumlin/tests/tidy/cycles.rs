@@ -29,7 +29,7 @@ fn files_of_a_layer_do_not_use_each_other() {
 
 #[test]
 fn files_above_the_core_do_not_use_each_other() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut wrong = Vec::new();
     let below = sources(&core(), "", &["rs"]);
     for folder in ["crates/drumlin-cli/src", "crates/drumlin-ui/src", "crates/drumlin/tests/it", "python/src"] {

@@ -306,7 +306,7 @@ fn letter(at: usize) -> String {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "what is written is a page, not a store")]
 fn every_fault_meets_every_operation_in_a_test() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let (made, empty) = page(&read(&root));
     let (night, missing) = pairs::of_last_night(&root);
     let made = made + &night;

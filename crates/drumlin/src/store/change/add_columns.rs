@@ -245,6 +245,7 @@ impl Store {
             schema,
             updated,
             new_values,
+            reads: read.iter().chain(&places).copied().collect(),
             deleted,
             inserted,
             in_place,

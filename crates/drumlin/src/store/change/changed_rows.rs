@@ -25,8 +25,9 @@ use crate::store::write::by_key::{ByKey, dedup_keys};
 use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    GroupId, Matches, NewGroup, NewValues, ROWS_MAX, ReadPoint, RowGroup, StoredSchema, TableChange, TableState,
-    TableUpdate, VersionKind, changed_rows, check_new_values, encode_group, next_expiry, replace_group, sorted_batches,
+    GroupId, GroupsAhead, Matches, NewGroup, NewValues, ROWS_MAX, ReadPoint, RowGroup, StoredSchema, TableChange,
+    TableState, TableUpdate, VersionKind, changed_rows, check_new_values, encode_group, next_expiry, replace_group,
+    sorted_batches,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -42,6 +43,8 @@ pub(in crate::store) struct ChangedRows<'a> {
     /// Rows that get new values, and these.
     pub updated: Vec<Matches>,
     pub new_values: &'a (dyn Fn(&RowGroup, &RoaringBitmap) -> Result<Vec<NewValues>> + Sync),
+    /// The columns that are read for these, by their places in the version's schema.
+    pub reads: Vec<usize>,
     /// Rows that go.
     pub deleted: Vec<Matches>,
     /// The schema from this version on, if less is said of columns than before, since they get these values.
@@ -137,6 +140,7 @@ impl ChangedRows<'_> {
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
         let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial, .. } =
             self;
+        let reads = self.reads;
         let (reader, pool, task) = (store.reader(), &store.env().pool, &options.task);
         let proof = store.options().proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
@@ -151,9 +155,14 @@ impl ChangedRows<'_> {
         let mut done = Progress { total: updated.len() as u64, ..Progress::default() };
         let (mut replaced, mut patches) = (Vec::new(), Vec::new());
         // Rows that are equal in a sort order keep the one in which they were written.
-        if !serial && (table.spec.keyed || !in_place) && rows * APART_SHARE <= around {
-            let changed = pool.map(updated.iter().collect(), |Matches { group, rows }: &Matches| {
+        let apart = !serial && (table.spec.keyed || !in_place) && rows * APART_SHARE <= around;
+        let reads = if apart { (0..table.schema_of(version)?.0.fields().len()).collect() } else { reads };
+        let read = updated.iter().map(|matches| groups[&matches.group]).collect();
+        let ahead = GroupsAhead::new(reader, table, version, read, reads);
+        if apart {
+            let changed = pool.map(updated.iter().enumerate().collect(), |(at, Matches { group, rows })| {
                 task.cancel.check()?;
+                ahead.before_each(at);
                 let group = groups[group];
                 let values = new_values(group, rows)?;
                 check_new_values(reader, table, version, group, rows, &values, &checks)?;
@@ -164,8 +173,12 @@ impl ChangedRows<'_> {
                 *gone.entry(group).or_default() |= rows;
             }
         } else {
+            let places: HashMap<GroupId, usize> = updated.iter().map(|matches| matches.group).zip(0..).collect();
             let drawn = |matches: Matches| {
                 task.cancel.check()?;
+                if serial {
+                    ahead.before_each(places[&matches.group]);
+                }
                 let values = serial.then(|| new_values(groups[&matches.group], &matches.rows)).transpose()?;
                 Ok((matches, values))
             };
@@ -177,6 +190,7 @@ impl ChangedRows<'_> {
                 store.options().memory_bytes / 4,
                 |(Matches { group: id, rows }, values)| {
                     task.cancel.check()?;
+                    ahead.before_each(places[&id]);
                     let group = groups[&id];
                     // What travels in a commit is small enough to be written as a whole.
                     let may_patch = group.bytes() > store.options().inline_bytes;

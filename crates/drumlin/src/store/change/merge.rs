@@ -14,7 +14,7 @@ use crate::store::write::by_key::refuse;
 use crate::store::write::numbers::Numbering;
 use crate::store::{Frame, Store, UpdateOptions, VersionInfo};
 use crate::table::{
-    BoundMerge, GroupId, Matches, Merge, Outcome, RowGroup, RowPlace, TableState, VersionKind, batch_bytes,
+    BoundMerge, GroupId, GroupsAhead, Matches, Merge, Outcome, RowGroup, RowPlace, TableState, VersionKind, batch_bytes,
 };
 
 /// What a merge did.
@@ -78,8 +78,11 @@ impl Store {
         let read_point = newest(self, state, table);
         bound.see(read_point).map_err(named)?;
         bound.ask_indexes(reader, &self.env().pool).map_err(named)?;
-        let outcomes = self.env().pool.map(table.groups.iter().collect(), |group| {
+        let candidates = bound.candidates();
+        let ahead = GroupsAhead::new(reader, table, read_point.version, candidates.clone(), bound.reads());
+        let outcomes = self.env().pool.map(candidates.into_iter().enumerate().collect(), |(at, group)| {
             options.task.cancel.check()?;
+            bound.before(&ahead, at);
             Ok(bound.outcome(reader, group)?.map(|outcome| (group.id, outcome)))
         });
         let outcomes: std::collections::HashMap<GroupId, Outcome> =
@@ -116,6 +119,7 @@ impl Store {
             schema,
             updated,
             new_values,
+            reads: bound.value_reads(),
             deleted,
             inserted,
             in_place,

@@ -66,6 +66,7 @@ impl Store {
             schema: table.with_computed(assignments.columns())?,
             updated,
             new_values: &new_values,
+            reads: assignments.reads(),
             deleted: Vec::new(),
             inserted: Vec::new(),
             in_place: true,

@@ -1,19 +1,22 @@
 //! Joins of data sets in time: table by table in the order of their paths, the next ones ahead of the consumer.
 //!
 //! Where columns that must be equal are made of names in paths on both sides, a table is joined only with the tables of the other side that
-//! have the same names, and no other is opened. Small tables are joined by tasks of the CPU pool, some at once. Of large ones both sides are
-//! read as streams that pass each other, if both are ordered by time and nothing else must be equal; otherwise the right side is held in
-//! memory, of which it may take half of what the store may use.
+//! have the same names, and no other is opened. Of other columns that names of the left side must equal, only rows with these are read. Small
+//! tables are joined by tasks of the CPU pool, some at once. Of large ones both sides are read as streams that pass each other, if both are
+//! ordered by time, and if it is known how far ahead rows are needed; otherwise the right side is held in memory, of which it may take half
+//! of what the store may use.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, SchemaRef};
 
 use crate::base::{Error, ErrorKind, Result, waiting};
+use crate::filter::Filter;
 use crate::join::{JoinKind, JoinPlan, JoinSide, Passing};
+use crate::segment::plain_type;
 use crate::store::Dataset;
 use crate::table::{Scan, ScanOptions, ScanPart};
 
@@ -66,6 +69,8 @@ struct BothSides {
     left_options: ScanOptions,
     right_options: ScanOptions,
     right_schema: SchemaRef,
+    /// Columns of texts on the right side that must equal names in paths on the left.
+    named: Vec<String>,
     task_bytes: u64,
 }
 
@@ -93,8 +98,9 @@ impl Dataset {
     /// Each row of this data set with what is near in time in `right`: see [`JoinKind`]. Rows come in the order of this data set, and all of them
     /// do. Nothing is read before the first batch is asked for, except what tells which tables there are.
     ///
-    /// O(rows of both sides) where they are ordered by time, O(n log n) otherwise. In memory are some small tables or row groups, and the right
-    /// tables of one left table where these are not ordered by time, or where columns must be equal that are not made of paths.
+    /// O(rows of both sides) where they are ordered by time, O(n log n) otherwise. In memory are some small tables or row groups, and the last
+    /// row for each value of `by`; but all rows of the right tables of one left table where these are not ordered by time, are several, or
+    /// where rows are looked for ahead, for each value of a column that is not made of paths, without a tolerance.
     ///
     /// # Errors
     /// `InvalidArgument` or `NotFound` if columns are lacking, do not compare, or are not unique in the result, and if the right side of one
@@ -111,23 +117,23 @@ impl Dataset {
         let by_path = |name: &&String| self.path_columns().contains(name) && right.path_columns().contains(name);
         let (paths, inside): (Vec<&String>, Vec<&String>) = by.iter().partition(by_path);
         let (left_schema, right_schema) = (self.schema(), right.schema());
-        let right_columns = match &right_options.columns {
-            None => right_schema
-                .fields()
-                .iter()
-                .map(|field| field.name())
-                .filter(|name| !by.contains(name))
-                .cloned()
-                .collect(),
-            Some(columns) => columns.clone(),
-        };
-        let right_columns: Vec<String> = match right_options.columns {
-            None if on.0 == on.1 => right_columns.into_iter().filter(|name| *name != on.1).collect(),
-            _ => right_columns,
-        };
-        let left_side = JoinSide { schema: &left_schema, columns: left_options.columns.as_deref(), on: &on.0 };
-        let right_side = JoinSide { schema: &right_schema, columns: Some(&right_columns), on: &on.1 };
+        // What is equal on both sides is said by the left one.
+        let is_same = |name: &str| by.iter().any(|own| own == name) || (on.0 == on.1 && name == on.1);
+        let names = |schema: &SchemaRef| schema.fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        let left_columns = left_options.columns.clone().unwrap_or_else(|| names(&left_schema));
+        let right_columns = right_options
+            .columns
+            .clone()
+            .unwrap_or_else(|| names(&right_schema).into_iter().filter(|name| !is_same(name)).collect());
+        let left_side = JoinSide { schema: &left_schema, columns: &left_columns, on: &on.0 };
+        let right_side = JoinSide { schema: &right_schema, columns: &right_columns, on: &on.1 };
         let inside: Vec<String> = inside.into_iter().cloned().collect();
+        let is_text = |name: &&String| {
+            let field = right_schema.field_with_name(name);
+            field.is_ok_and(|field| plain_type(field.data_type()) == Some(DataType::Utf8))
+                && self.path_columns().contains(name)
+        };
+        let named: Vec<String> = inside.iter().filter(is_text).cloned().collect();
         let plan = JoinPlan::new(kind, &left_side, &right_side, &inside, suffix)?;
         self.check_readable(Some(plan.left_columns().iter().map(String::as_str)))?;
         right.check_readable(Some(plan.right_columns().iter().map(String::as_str)))?;
@@ -155,7 +161,7 @@ impl Dataset {
         let right_schema = Arc::new(right_schema.project(&places.collect::<Result<Vec<_>>>()?)?);
         let (left, right) = (self.held(&left_tables)?, right.held(&wanted)?);
         let task_bytes = *task_bytes;
-        let sides = BothSides { plan, left, right, left_options, right_options, right_schema, task_bytes };
+        let sides = BothSides { plan, left, right, left_options, right_options, right_schema, named, task_bytes };
         Ok(JoinScan { sides: Arc::new(sides), waiting, running: VecDeque::new(), ready: VecDeque::new() })
     }
 }
@@ -163,16 +169,23 @@ impl Dataset {
 impl BothSides {
     fn scans(&self, tables: &JoinedTables) -> Result<(Scan, Vec<Scan>)> {
         let left = self.left.scan_table(tables.left, &self.left_options)?;
-        let right = tables.right.iter().map(|at| self.right.scan_table(*at, &self.right_options));
+        let names = self.left.names_of(tables.left, &self.named.iter().collect::<Vec<_>>());
+        let equal = self.named.iter().zip(names).map(|(column, name)| {
+            let name: ArrayRef = Arc::new(StringArray::from(vec![name]));
+            Filter::one_of(column, &name)
+        });
+        let filter = equal.flatten().chain(self.right_options.filter.clone()).reduce(Filter::and);
+        let options = ScanOptions { filter, ..self.right_options.clone() };
+        let right = tables.right.iter().map(|at| self.right.scan_table(*at, &options));
         Ok((left, right.collect::<Result<_>>()?))
     }
 
-    /// Whether both sides can pass each other: each is one table, ordered by time, without other columns that must be equal.
+    /// Whether both sides can pass each other: each is one table, ordered by time.
     fn pass(&self, tables: &JoinedTables) -> Result<bool> {
         let ordered = |dataset: &Dataset, at: usize, on: &str| -> Result<bool> {
             Ok(dataset.order_of(at)?.first().is_some_and(|first| first == on))
         };
-        Ok(!self.plan.has_groups()
+        Ok(self.plan.can_pass()
             && tables.right.len() <= 1
             && ordered(&self.left, tables.left, self.plan.left_on())?
             && tables.right.first().map_or(Ok(true), |at| ordered(&self.right, *at, self.plan.right_on()))?)

@@ -30,7 +30,6 @@ use crate::filter::{BoundFilter, Filter, Verdict};
 use crate::segment::{Form, decode};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::pieces::PICK_SHARE;
-use crate::table::read::select::truth::truth;
 use crate::table::schema::read_as::{ReadAs, same_stats};
 use crate::table::{GroupId, RowGroup, Rows, StoredSchema, TableState};
 
@@ -340,21 +339,6 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The entries of a page of `rows` for which a filter is true, given the columns that it needs.
-pub(in crate::table) fn hits_of(
-    filter: &BoundFilter,
-    schema: &Schema,
-    rows: usize,
-    columns: Vec<ArrayRef>,
-) -> Result<Vec<u32>> {
-    // Entries are ordered by their first value.
-    if let Some(hits) = columns.first().and_then(|first| filter.true_in_sorted(first)) {
-        return Ok(hits);
-    }
-    let hits = truth(filter, schema, rows, columns)?;
-    Ok(hits.set_indices().map(|at| at as u32).collect())
-}
-
 /// A run, and the place of a row group in it.
 type CoverKey = (usize, u32);
 
@@ -519,7 +503,7 @@ impl Candidates<'_> {
             let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
             let stats = &fences.parts[part].pages[page.page].values;
             let narrowed = self.bound.narrowed(rows as u64, &|at| stats.get(at).cloned());
-            let hits = hits_of(&narrowed, &self.schema, rows, arrays)?;
+            let hits = narrowed.hits(&self.schema, rows, arrays)?;
             if !hits.is_empty() {
                 found.extend(some_places_of(places, rows, &hits)?.as_primitive::<UInt32Type>().values());
             }

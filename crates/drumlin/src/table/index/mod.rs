@@ -8,7 +8,7 @@
 //! - A filter is answered with a *mask*, for each row group that is covered a superset of its rows for which the filter is true (*mask.rs*).
 //!   The scan does the rest: what is visible, rows in memory, casts, order, the filter once more. Which index pays, if any does, is decided
 //!   by the bytes that would be read (*choice.rs*). So an index may say too much, but never too little.
-//! - Rows in memory are found by their values, too, which are sorted when a filter asks for them (*in_memory.rs*).
+//! - Rows in memory are found by their values, too, which are sorted when a filter asks for them (*memory/by_index.rs*).
 //! - Runs are made from row groups (*build.rs*), of as many at once as *grouping.rs* says, and checked against them (*check.rs*).
 //!
 //! - Of a *unique* index no two rows of the newest version have the same values: what a commit would leave is judged (*unique.rs*).
@@ -25,7 +25,6 @@ pub(super) mod definition;
 pub(super) mod edits;
 pub(super) mod fences;
 pub(super) mod grouping;
-pub(super) mod in_memory;
 pub(super) mod mask;
 pub(super) mod merging;
 pub(super) mod pages;

@@ -28,7 +28,6 @@ use crate::table::read::group_reader::GroupReader;
 use crate::table::read::select::expiry::Expiry;
 use crate::table::read::select::truth::matching;
 use crate::table::schema::arrays::find;
-use crate::table::write::computed::rows_of;
 use crate::table::{Constants, KeyRange, ReadAs, ReadPoint, RowGroup, Rows, TableIndex, TableState};
 
 /// More values than these are looked for by a scan, rather than by a filter that lists them.
@@ -203,7 +202,7 @@ impl<'a> Judge<'a> {
             let read = self.pool.map(some.iter().collect(), |(group, rows)| {
                 let reader = GroupReader::open(self.reader, table, version, group)?;
                 let picked = rows.positions(group.rows);
-                let values = rows_of(&reader, search.schema, columns, &picked)?;
+                let values = reader.some_rows(search.schema, columns, &picked)?;
                 named_batch(search.schema, columns, values, picked.len() as usize)
             })?;
             read.into_iter().try_for_each(&mut give)?;
@@ -252,10 +251,10 @@ impl<'a> Judge<'a> {
         self.search(search, &wanted, |reader, mut rows, _| {
             if let Some(overlay) = &overlay {
                 let codec = overlay.codec();
-                let columns = rows_of(reader, search.schema, codec.key_places(), &rows)?;
+                let columns = reader.some_rows(search.schema, codec.key_places(), &rows)?;
                 rows = overlay.shown(reader.group, &rows, &codec.key_codec().encode(&columns)?);
             }
-            let columns = rows_of(reader, search.schema, &search.bound.columns, &rows)?;
+            let columns = reader.some_rows(search.schema, &search.bound.columns, &rows)?;
             found.push(named_batch(search.schema, &search.bound.columns, columns, rows.len() as usize)?);
             Ok(())
         })?;
@@ -311,7 +310,7 @@ impl<'a> Judge<'a> {
                     return Ok(None);
                 }
                 let rows = rows.positions(group.rows);
-                let columns = rows_of(&reader, search.schema, &bound.columns, &rows)?;
+                let columns = reader.some_rows(search.schema, &bound.columns, &rows)?;
                 let hashes =
                     hashes_of(bound, &named_batch(search.schema, &bound.columns, columns, rows.len() as usize)?)?;
                 let hits = rows.iter().zip(hashes).filter_map(|(row, hash)| Some((row, hash?)));

@@ -1,6 +1,7 @@
 //! Rows written by key that are not in row groups yet: how they are held, seen above row groups, and flushed.
 
 pub(super) mod batch;
+pub(super) mod by_index;
 pub(super) mod flush;
 pub(super) mod history;
 pub(super) mod overlay;

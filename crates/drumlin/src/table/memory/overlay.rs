@@ -13,7 +13,6 @@ use crate::memtable::{Key, Keys, RowBytes};
 use crate::table::index::compared::{Hashes, meets};
 use crate::table::keys::group_keys::{GroupKeys, candidates};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::write::computed::rows_of;
 use crate::table::{RowGroup, Rows, TableCodec, TableIndex, TableState};
 
 /// What a reader sees of a table: a version, and perhaps the rows written since.
@@ -299,7 +298,7 @@ impl SeenOverlay {
             return Ok(visible);
         }
         let rows = visible.positions(reader.group.rows);
-        let columns = rows_of(reader, self.codec.schema(), self.codec.key_places(), &rows)?;
+        let columns = reader.some_rows(self.codec.schema(), self.codec.key_places(), &rows)?;
         let shown = overlay.shown(reader.group, &rows, &self.codec.key_codec().encode(&columns)?);
         Ok(Rows::of(shown, reader.group.rows))
     }

@@ -12,20 +12,25 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt32Type};
 use parking_lot::Mutex;
 
-use super::part::MemRows;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result};
 use crate::filter::{BoundFilter, Verdict};
-use crate::memtable::{Keys, RowBytes};
+use crate::memtable::{Keys, Memtable, RowBytes};
 use crate::segment::{ColumnStats, measure};
 use crate::table::index::compared::named_batch;
 use crate::table::index::definition::BoundIndex;
-use crate::table::index::mask::hits_of;
 use crate::table::index::sorting::merged_entries;
-use crate::table::{IndexDefinition, StoredSchema, TableIndex};
+use crate::table::{IndexDefinition, StoredSchema, TableCodec, TableIndex};
 
 /// The entries of a page.
 const PAGE_ENTRIES: usize = 512;
+
+/// A memtable, and how its rows are encoded.
+#[derive(Clone, Copy)]
+pub(in crate::table) struct EncodedMemtable<'a> {
+    pub memtable: &'a Memtable,
+    pub codec: &'a TableCodec,
+}
 
 /// What the records of a memtable have in an index.
 pub(in crate::table) struct SortedValues {
@@ -94,7 +99,7 @@ impl SortedValues {
     ///
     /// # Errors
     /// `InvalidArgument` or `SchemaMismatch` if the filter cannot be evaluated on some value.
-    pub fn find(&self, rows: &MemRows, pool: &Pool, filter: &BoundFilter) -> Result<Vec<u32>> {
+    pub fn find(&self, rows: EncodedMemtable<'_>, pool: &Pool, filter: &BoundFilter) -> Result<Vec<u32>> {
         let BuiltValues { runs, open, .. } = self.up_to_date(rows, pool)?;
         let mut found = open.to_vec();
         for batch in runs.iter().flat_map(|run| &run.batches) {
@@ -113,7 +118,7 @@ impl SortedValues {
                         let narrowed = filter.narrowed(entries.len() as u64, &stats);
                         let value = |at: &usize| batch.entries.column(*at).slice(entries.start, entries.len());
                         let values: Vec<ArrayRef> = filter.columns().iter().map(value).collect();
-                        let hits = hits_of(&narrowed, &self.bound.schema, entries.len(), values)?;
+                        let hits = narrowed.hits(&self.bound.schema, entries.len(), values)?;
                         found.extend(hits.into_iter().map(|at| numbers[entries.start + at as usize]));
                     }
                 }
@@ -123,7 +128,7 @@ impl SortedValues {
     }
 
     /// What there is, with the records that were made since.
-    fn up_to_date(&self, rows: &MemRows, pool: &Pool) -> Result<BuiltValues> {
+    fn up_to_date(&self, rows: EncodedMemtable<'_>, pool: &Pool) -> Result<BuiltValues> {
         let mut built = self.built.lock();
         if built.records < rows.memtable.records() && !(planted(Bug::ForgetLaterRows) && built.records > 0) {
             let (mut numbers, mut keys, mut bytes) = (Vec::new(), Keys::default(), RowBytes::default());
@@ -146,7 +151,13 @@ impl SortedValues {
     }
 
     /// The entries of rows that the index has.
-    fn entries_of(&self, rows: &MemRows, keys: &Keys, bytes: &RowBytes, numbers: &[u32]) -> Result<RecordBatch> {
+    fn entries_of(
+        &self,
+        rows: EncodedMemtable<'_>,
+        keys: &Keys,
+        bytes: &RowBytes,
+        numbers: &[u32],
+    ) -> Result<RecordBatch> {
         let columns = rows.codec.decode(keys, bytes, &self.bound.columns)?;
         let batch = named_batch(rows.codec.schema(), &self.bound.columns, columns, keys.len())?;
         let (mut values, wanted) = self.bound.values(&batch)?;

@@ -3,22 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, Schema};
 use bytes::Bytes;
+use roaring::RoaringBitmap;
 
 use crate::base::{Error, Result, TypeName, Version};
 use crate::block::{Address, BlockReader, ColumnEntry, Directory, Prefetch};
 use crate::filter::ValueRange;
-use crate::segment::{ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, measure, within};
+use crate::segment::{
+    ColumnStats, Form, Scheme, Segment, decode, decode_rows, decode_with_scheme, filter_batch, measure, within,
+};
 use crate::table::group::layers::Located;
 use crate::table::group::patch::{Layer, NewPatch, PATCHES_MAX};
-use crate::table::schema::arrays::into_type;
+use crate::table::schema::arrays::{into_type, mask};
 use crate::table::schema::column::repeated;
 use crate::table::schema::conform::as_read;
 use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
 use crate::table::{RowGroup, StoredSchema, TableState};
+
+/// Of fewer rows than one in as many, each is decoded by itself.
+const FEW_SHARE: u64 = 64;
 
 /// A row group is patched if of its bytes afterwards no more than one in as many is not read.
 const PATCH_DEAD_SHARE: u64 = 2;
@@ -218,6 +224,21 @@ impl<'a> GroupReader<'a> {
     pub fn key_filter(&self) -> Result<Option<Bytes>> {
         let (address, directory) = self.layer(self.group.addresses().count() - 1);
         self.blocks.filter(address, directory)
+    }
+
+    /// The rows `picked` of columns (positions in `schema`), in the types of `schema`.
+    pub fn some_rows(&self, schema: &Schema, columns: &[usize], picked: &RoaringBitmap) -> Result<Vec<ArrayRef>> {
+        let rows = self.group.rows;
+        if picked.len() <= u64::from(rows) / FEW_SHARE {
+            return self.pick(schema, columns, &picked.iter().collect::<Vec<u32>>());
+        }
+        let arrays = self.decode(schema, columns, Form::Exact)?;
+        if picked.len() == u64::from(rows) || arrays.is_empty() {
+            return Ok(arrays);
+        }
+        let named = columns.iter().map(|at| schema.field(*at).name()).zip(arrays);
+        let batch = RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?;
+        Ok(filter_batch(&batch, &mask(picked, rows))?.columns().to_vec())
     }
 
     /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.

@@ -2,6 +2,7 @@
 
 pub(super) mod diff;
 pub(super) mod group_reader;
+pub(super) mod groups_ahead;
 pub(super) mod interleaved;
 pub(super) mod piece_reader;
 pub(super) mod pieces;

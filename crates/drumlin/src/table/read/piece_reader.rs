@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::group_reader::GroupReader;
 use super::pieces::{PICK_SHARE, Piece};
 use super::select::expiry::Expiry;
-use super::select::truth::{matching, truth};
+use super::select::truth::matching;
 use crate::base::{ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
@@ -292,7 +292,7 @@ impl PieceReader {
         let alive = self.expiry.as_ref().map(|expiry| expiry.alive_in_memory(codec, keys, rows)).transpose()?;
         let Some(filter) = &self.filter else { return Ok(alive.map(|alive| BooleanArray::new(alive, None))) };
         let columns = self.read_as.decode_rows(codec, keys, rows, filter.columns())?;
-        let truth = truth(filter, self.read_as.schema(), keys.len(), columns)?;
+        let truth = filter.truth(self.read_as.schema(), keys.len(), columns)?;
         Ok(Some(BooleanArray::new(alive.map_or(truth.clone(), |alive| &alive & &truth), None)))
     }
 

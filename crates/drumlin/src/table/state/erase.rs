@@ -28,7 +28,6 @@ use crate::segment::{DictionaryUse, Form, Proof, dictionary_values, filter_batch
 use crate::table::memory::history::{ROW, decode_group};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::select::truth::matching;
-use crate::table::read::select::truth::truth;
 use crate::table::schema::arrays::mask;
 use crate::table::{
     Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, TableState,
@@ -110,7 +109,7 @@ impl<'a> FilterOfVersions<'a> {
             for (address, rows) in &history.groups {
                 let batch = decode_group(reader, &schema, address, *rows)?;
                 let columns = filter.columns().iter().map(|&index| batch.column(index).clone()).collect();
-                let mut found = truth(filter, own, batch.num_rows(), columns)?;
+                let mut found = filter.truth(own, batch.num_rows(), columns)?;
                 if !of_key {
                     // Others have only their key.
                     let kinds = batch.column(own.fields().len() + 1).as_primitive::<UInt8Type>().values();
@@ -132,7 +131,7 @@ impl<'a> FilterOfVersions<'a> {
             for batch in part_rows(part, Seq(u64::MAX >> 1)) {
                 let batch = batch?;
                 let columns = filter.columns().iter().map(|&index| batch.column(index).clone()).collect();
-                count += truth(filter, schema, batch.num_rows(), columns)?.count_set_bits() as u64;
+                count += filter.truth(schema, batch.num_rows(), columns)?.count_set_bits() as u64;
             }
         }
         Ok(count)

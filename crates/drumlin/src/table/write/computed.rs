@@ -11,16 +11,13 @@ use roaring::RoaringBitmap;
 use crate::base::{Error, Pool, Result, Task, TypeName, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::filter::{BoundExpression, Expression, Filter};
-use crate::segment::{Form, Proof, Scheme, Segment, encode_like, filter_batch, interleave};
+use crate::segment::{Form, Proof, Scheme, Segment, encode_like, interleave};
 use crate::table::read::group_reader::GroupReader;
-use crate::table::schema::arrays::{find, into_type, mask};
+use crate::table::schema::arrays::{find, into_type};
 use crate::table::schema::bounds_of_types::find_impossible;
 use crate::table::schema::compression::compression_of;
 use crate::table::schema::constraints::{Checks, values_of};
 use crate::table::{Matches, NewPatch, ReadPoint, RowGroup, TableState, matching_rows};
-
-/// Of fewer rows than one in as many, each is decoded by itself.
-const PICK_SHARE: u64 = 64;
 
 /// A column, and what it is set to.
 pub type Assignment = (String, Expression);
@@ -83,9 +80,14 @@ impl Assignments {
         self.columns.iter().map(|(at, _)| *at)
     }
 
+    /// The columns that are read to write new values: those that these are computed from, and those that are set.
+    pub fn reads(&self) -> Vec<usize> {
+        self.inputs.iter().copied().chain(self.columns()).collect()
+    }
+
     /// The new values of the rows `picked` of a row group, column by column.
     fn values(&self, reader: &GroupReader<'_>, picked: &RoaringBitmap) -> Result<Vec<ArrayRef>> {
-        let inputs = rows_of(reader, &self.schema, &self.inputs, picked)?;
+        let inputs = reader.some_rows(&self.schema, &self.inputs, picked)?;
         let field = |(at, array): (&usize, &ArrayRef)| {
             Field::new(self.schema.field(*at).name(), array.data_type().clone(), true)
         };
@@ -258,7 +260,7 @@ pub fn changed_columns(
         let own: Vec<&NewValues> = changes.iter().filter(|new| new.column == *at).collect();
         if own.is_empty() { Ok(old) } else { changed(old, picked.iter(), &own) }
     };
-    let values = rows_of(&reader, schema, columns, picked)?.into_iter().zip(columns).map(column);
+    let values = reader.some_rows(schema, columns, picked)?.into_iter().zip(columns).map(column);
     let options = RecordBatchOptions::new().with_row_count(Some(picked.len() as usize));
     let schema = Arc::new(schema.project(columns)?);
     Ok(RecordBatch::try_new_with_options(schema, values.collect::<Result<_>>()?, &options)?)
@@ -304,24 +306,4 @@ pub fn refuse_matching(
         "{what} does not hold for {rows} of the existing rows; in the first, {}",
         values_of(&row, 0, &filter.columns())?
     )))
-}
-
-/// Some rows of columns of a row group, in the types of `schema`.
-pub(in crate::table) fn rows_of(
-    reader: &GroupReader<'_>,
-    schema: &SchemaRef,
-    columns: &[usize],
-    picked: &RoaringBitmap,
-) -> Result<Vec<ArrayRef>> {
-    let rows = reader.group.rows;
-    if picked.len() <= u64::from(rows) / PICK_SHARE {
-        return reader.pick(schema, columns, &picked.iter().collect::<Vec<u32>>());
-    }
-    let arrays = reader.decode(schema, columns, Form::Exact)?;
-    if picked.len() == u64::from(rows) || arrays.is_empty() {
-        return Ok(arrays);
-    }
-    let named = columns.iter().map(|at| schema.field(*at).name()).zip(arrays);
-    let batch = RecordBatch::try_from_iter_with_nullable(named.map(|(name, array)| (name, array, true)))?;
-    Ok(filter_batch(&batch, &mask(picked, rows))?.columns().to_vec())
 }

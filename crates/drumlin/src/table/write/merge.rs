@@ -14,7 +14,7 @@ use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOption
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use roaring::RoaringBitmap;
 
-use super::computed::{NewValues, check_set, not_null, rows_of, value_of};
+use super::computed::{NewValues, check_set, not_null, value_of};
 use super::merge_keys::{KeyRows, SourceKeys, key_columns};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, TypeName, Version};
@@ -70,15 +70,15 @@ pub struct Merge {
 }
 
 /// A condition and what follows from it; `None` deletes.
-struct Clause {
+pub(super) struct Clause {
     condition: Option<BoundFilter>,
-    set: Option<Vec<(usize, BoundExpression)>>,
+    pub(super) set: Option<Vec<(usize, BoundExpression)>>,
     /// Columns that a row of the frame has too, and that must be the same there, since the row keeps its place: by the place in the
     /// table and in the frame.
-    same: Vec<(usize, usize)>,
+    pub(super) same: Vec<(usize, usize)>,
     /// The columns of the table that the condition needs, and those that the values do.
-    condition_needs: Vec<usize>,
-    value_needs: Vec<usize>,
+    pub(super) condition_needs: Vec<usize>,
+    pub(super) value_needs: Vec<usize>,
 }
 
 /// What happens to rows of a row group: their positions, ascending, each with the row of the frame that matches it.
@@ -99,25 +99,25 @@ pub struct Outcome {
 
 /// A merge, tied to a table.
 pub struct BoundMerge<'a> {
-    table: &'a TableState,
-    version: Version,
-    schema: &'a StoredSchema,
+    pub(super) table: &'a TableState,
+    pub(super) version: Version,
+    pub(super) schema: &'a StoredSchema,
     source: RecordBatch,
     /// The schema of the frame as it came.
     came: SchemaRef,
-    on: Vec<usize>,
+    pub(super) on: Vec<usize>,
     /// The rows of the frame by their keys.
     keys: SourceKeys,
-    range: Option<KeyRange>,
+    pub(super) range: Option<KeyRange>,
     keys_of_source: RecordBatch,
     nulls_equal: bool,
     /// The rows that may match, as indexes say.
-    mask: Option<Mask>,
+    pub(super) mask: Option<Mask>,
     /// Which rows have expired: they match nothing.
     expiry: Option<Expiry>,
     /// Of both kinds that change rows of the table, one list after the other.
-    clauses: Vec<Clause>,
-    matched: usize,
+    pub(super) clauses: Vec<Clause>,
+    pub(super) matched: usize,
     inserts: Vec<Clause>,
 }
 
@@ -267,12 +267,7 @@ impl<'a> BoundMerge<'a> {
             true => (alive(visible)?, alive(candidates)?),
             false => (visible, candidates),
         };
-        let may_match = candidates != Rows::None
-            && match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
-                (None, _) => false,
-                (Some(range), Some(stats)) => range.may_hold(&stats),
-                (Some(_), None) => true,
-            };
+        let may_match = candidates != Rows::None && self.in_range(&reader);
         if !may_match && !by_source {
             return Ok(None);
         }
@@ -296,9 +291,17 @@ impl<'a> BoundMerge<'a> {
         Ok((!nothing).then_some(outcome))
     }
 
+    /// Whether statistics leave it open that a row of the frame matches one of a row group.
+    pub(super) fn in_range(&self, reader: &GroupReader<'_>) -> bool {
+        match (&self.range, reader.stats(&self.schema.0, self.on[0])) {
+            (Some(range), Some(stats)) => range.may_hold(&stats),
+            (range, _) => range.is_some(),
+        }
+    }
+
     /// The rows among `seen` that a row of the frame matches.
     fn pairs(&self, reader: &GroupReader<'_>, seen: &RoaringBitmap) -> Result<Pairs> {
-        let columns = rows_of(reader, &self.schema.0, &self.on, seen)?;
+        let columns = reader.some_rows(&self.schema.0, &self.on, seen)?;
         let keys = self.keys.keys_of(columns)?;
         let mut pairs = Vec::new();
         for (at, position) in seen.iter().enumerate() {
@@ -351,7 +354,7 @@ impl<'a> BoundMerge<'a> {
         }
         let positions: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
         let places: Vec<usize> = clause.same.iter().map(|(at, _)| *at).collect();
-        let there = rows_of(reader, &self.schema.0, &places, &positions)?;
+        let there = reader.some_rows(&self.schema.0, &places, &positions)?;
         let came = take_batch(&self.source, pairs.iter().filter_map(|(_, row)| *row))?;
         for ((at, from), there) in clause.same.iter().zip(there) {
             let field = self.schema.0.field(*at).clone().with_nullable(true);
@@ -439,7 +442,7 @@ impl<'a> BoundMerge<'a> {
     /// Rows of both sides, with those columns of the table that are needed.
     fn batch(&self, reader: &GroupReader<'_>, pairs: &Pairs, needs: &[usize]) -> Result<RecordBatch> {
         let positions: RoaringBitmap = pairs.iter().map(|(position, _)| *position).collect();
-        let columns = rows_of(reader, &self.schema.0, needs, &positions)?;
+        let columns = reader.some_rows(&self.schema.0, needs, &positions)?;
         let fields: Fields = needs.iter().map(|at| self.schema.0.fields()[*at].clone()).collect();
         let target = StructArray::try_new_with_length(fields, columns, None, pairs.len())?;
         let mut sides = vec![(TARGET, target)];

@@ -6,4 +6,5 @@ pub(super) mod generated;
 pub(super) mod generator;
 pub(super) mod merge;
 pub(super) mod merge_keys;
+pub(super) mod merge_reads;
 pub(super) mod rows_schema;

@@ -49,7 +49,7 @@ impl Drop for Bucket {
 }
 
 fn start(name: &str) -> Option<Bucket> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../python/tests");
     let mut command = Command::new("python3");
     command.args(["-c", SERVE, name]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut server = command.spawn().ok()?;

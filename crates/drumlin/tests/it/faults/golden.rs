@@ -39,7 +39,7 @@ use crate::support::{batch, numbered, read, rows};
 
 /// Where a store is.
 pub fn folder(version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(version)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(version)
 }
 
 /// A table with a column of every kind of encoding, large enough that they are used.

@@ -144,7 +144,7 @@ pub fn join(seed: u64) -> Checked {
     let Tables2 { store, mut rng, .. } = tables;
     let of = |side: &str| {
         let options = DatasetOptions { path_columns: vec!["sym".to_owned()], ..DatasetOptions::default() };
-        store.scan(&format!("{side}/*"), &options).unwrap()
+        store.scan(format!("{side}/*"), &options).unwrap()
     };
     let (left_data, right_data) = (of("l"), of("r"));
     let tolerance = rng.bool().then(|| rng.i64(0..6) * scale);
@@ -280,4 +280,52 @@ fn columns_are_those_that_were_asked_for() {
     assert_eq!(names(&options), ["px", "px_quoted", "at"]);
     options.left.columns = Some(Vec::new());
     assert_eq!(names(&options), ["px", "at"]);
+}
+
+/// Names in paths of the left side equal a column of the right: only rows with the name are read for each table.
+#[test]
+fn names_in_paths_equal_texts() {
+    let store = Store::memory().unwrap();
+    let ints = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let sorted = || TableOptions { sort: vec!["t".to_owned()], ..TableOptions::default() };
+    let names = ["a", "b", "c"];
+    for (at, name) in (0..).zip(names) {
+        let rows = RecordBatch::try_from_iter([("t", ints((0..50).map(|t| t * 7 + at).collect()))]).unwrap();
+        store.table(&format!("l/{name}")).create(rows.schema(), sorted()).unwrap();
+        store.append(&format!("l/{name}"), rows, &Default::default()).unwrap();
+    }
+    let symbols: Vec<&str> = (0..300).map(|n| names[n * n % 3]).collect();
+    let columns = [
+        ("t", ints((0..300).collect())),
+        ("sym", Arc::new(StringArray::from(symbols.clone())) as ArrayRef),
+        ("v", ints((0..300).collect())),
+    ];
+    let flat = RecordBatch::try_from_iter(columns).unwrap();
+    store.table("flat").create(flat.schema(), sorted()).unwrap();
+    for at in 0..3 {
+        store.append("flat", flat.slice(at * 100, 100), &Default::default()).unwrap();
+    }
+    let options = DatasetOptions { path_columns: vec!["sym".to_owned()], ..DatasetOptions::default() };
+    let left = store.scan("l/*", &options).unwrap();
+    let right = store.scan("flat", &DatasetOptions::default()).unwrap();
+    let mut wanted = Vec::new();
+    for (at, name) in (0..).zip(names) {
+        wanted.extend(
+            (0..50)
+                .map(|t| t * 7 + at)
+                .map(|t: i64| (0..=t.min(299)).rev().find(|other| symbols[*other as usize] == name)),
+        );
+    }
+    for task_bytes in [0, u64::MAX] {
+        for (direction, tolerance) in [(Direction::Backward, None), (Direction::Backward, Some(Distance::Number(400)))]
+        {
+            let asof = AsofJoin { direction, tolerance, ..AsofJoin::default() };
+            let by = vec!["sym".to_owned()];
+            let options = JoinOptions { by, task_bytes, ..JoinOptions::new(JoinKind::Asof(asof), "t") };
+            let found = left.join(&right, &options).unwrap();
+            let schema = found.schema();
+            let found = concat_batches(&schema, &found.collect::<Result<Vec<_>, _>>().unwrap()).unwrap();
+            assert_eq!(numbers(&found, "v"), wanted);
+        }
+    }
 }

@@ -174,7 +174,6 @@ fn a_trigger_that_fails_is_warned_of() {
     assert_eq!((counted["drumlin_trigger_calls_total"], counted["drumlin_trigger_failures_total"]), (1, 1));
 }
 
-#[cfg(feature = "tracing")]
 mod spans {
     use std::process::Command;
     use std::sync::atomic::{AtomicU64, Ordering};

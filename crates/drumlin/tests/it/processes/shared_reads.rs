@@ -9,7 +9,7 @@ use drumlin::filter::Filter;
 use drumlin::storage::{BucketOp, SimBucket, Storage};
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, WriteOptions};
 use drumlin::table::{PlanOptions, Scan, ScanOptions};
-use drumlin::{Aggregate, ErrorKind, Function, GroupBy, Store, Tables};
+use drumlin::{Aggregate, ErrorKind, Expression, Function, GroupBy, Merge, Store, Tables, WhenMatched, WhenNotMatched};
 
 use crate::processes::shared_support::{clock, open, open_as, rounds, settled};
 use crate::seeds;
@@ -469,4 +469,56 @@ fn many_row_groups_take_few_rounds_of_requests() {
         let found = store.scan("each/*", &Default::default()).unwrap().aggregate(&asked, &scan).unwrap();
         assert_eq!(found.num_rows(), 1);
     });
+}
+
+/// So does changing them: deletes, updates and merges do not wait for one row group after the other.
+#[test]
+fn changes_of_many_row_groups_take_few_rounds_of_requests() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    let mut rng = fastrand::Rng::with_seed(2);
+    let mut text = || (0..30).map(|_| rng.alphanumeric()).collect::<String>();
+    let paths = ["deleted", "updated", "all updated", "merged", "keyed"];
+    for n in 0..30 {
+        let rows: Vec<Row> = (0..12_000).map(|at| (n * 12_000 + at, Some(text()))).collect();
+        for path in paths {
+            if n == 0 {
+                let key = if path == "keyed" { vec!["id".to_owned()] } else { Vec::new() };
+                let options = TableOptions { key, ..TableOptions::default() };
+                store.table(path).create(batch(&rows).schema(), options).unwrap();
+            }
+            store.append(path, batch(&rows), &Default::default()).unwrap();
+        }
+    }
+    store.close().unwrap();
+    let few = |what: &str, most: u64, work: &dyn Fn(&Store) -> u64| {
+        let options = Options { inline_bytes: 0, cache_bytes: 256 << 20, ..Options::default() };
+        let store = open_as(&bucket.client(), &clock, options).unwrap();
+        store.read("deleted", &ReadOptions::default()).map(drop).unwrap();
+        let begun = rounds(&store);
+        let rows = work(&store);
+        let taken = rounds(&store) - begun;
+        assert!(rows > 0, "{what}: nothing was changed");
+        assert!(taken <= most, "{what}: {taken} rounds of requests");
+    };
+    let set = |value: &str| [("name".to_owned(), Expression::parse(value).unwrap())];
+    few("a delete", 8, &|store| store.table("deleted").delete("id % 1000 = 7", &Default::default()).unwrap().rows);
+    few("an update", 10, &|store| {
+        store.table("updated").update(&set("upper(name)"), Some("id % 1000 = 7"), &Default::default()).unwrap().rows
+    });
+    few("an update of all rows", 10, &|store| {
+        store.table("all updated").update(&set("upper(name)"), None, &Default::default()).unwrap().rows
+    });
+    for path in ["merged", "keyed"] {
+        few("a merge", 12, &|store| {
+            let rows: Vec<Row> = (0..300).map(|at| (at * 1200, Some("merged".to_owned()))).collect();
+            let merge = Merge {
+                on: vec!["id".into()],
+                matched: vec![(None, WhenMatched::UpdateAll)],
+                not_matched: vec![(None, WhenNotMatched::InsertAll)],
+                ..Merge::default()
+            };
+            store.table(path).merge(batch(&rows), &merge, &Default::default()).unwrap().updated
+        });
+    }
 }

@@ -11,7 +11,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit};
 use roaring::RoaringBitmap;
 
-use super::truth::{matching, truth};
+use super::truth::matching;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, Timestamp, Version, caught};
 use crate::block::BlockReader;
@@ -70,7 +70,7 @@ impl Expiry {
 
     /// The same of `rows` rows, given the columns that it asks for.
     pub fn alive_of(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<BooleanBuffer> {
-        Ok(!&truth(&self.expired, self.read_as.schema(), rows, columns)?)
+        Ok(!&self.expired.truth(self.read_as.schema(), rows, columns)?)
     }
 
     /// When the first of those rows expires that are `alive`, given the columns that it asks for.

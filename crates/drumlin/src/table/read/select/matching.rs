@@ -6,14 +6,15 @@ use arrow::buffer::BooleanBuffer;
 
 use super::expiry::Expiry;
 use super::matches::Matches;
-use super::truth::{matching, truth};
+use super::truth::matching;
 use crate::base::{Cancel, Pool, Result};
 use crate::block::BlockReader;
-use crate::filter::Filter;
+use crate::filter::{Filter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::table::index::mask::{Asked, Mask};
 use crate::table::memory::overlay::SeenOverlay;
 use crate::table::read::group_reader::GroupReader;
+use crate::table::read::groups_ahead::GroupsAhead;
 use crate::table::schema::read_as::{Constants, ReadAs};
 use crate::table::{ReadPoint, RowGroup, Rows, TableCodec, TableState};
 
@@ -48,10 +49,14 @@ pub fn matching_rows(
     let (by, filter) = (filter, filter.bind(&schema)?);
     let find = |group: &GroupReader<'_>, rows: &Rows| matching(group, &schema, rows, &filter);
     let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| {
-        truth(&filter, &schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
+        filter.truth(&schema, keys.len(), codec.decode(keys, rows, filter.columns())?)
     };
     let overlay = asked.in_memory(read_point, Some(by))?;
-    search(&Searched { reader, pool, table, read_point, mask, overlay }, cancel, find, keep)
+    let undecided = |group: &GroupReader<'_>| {
+        filter.verdict(u64::from(group.group.rows), &|index| group.stats(&schema, index)) == Verdict::Some
+    };
+    let (columns, wanted) = (filter.columns(), &undecided as _);
+    search(&Searched { reader, pool, table, read_point, mask, overlay, columns, wanted }, cancel, find, keep)
 }
 
 /// Where rows are looked for.
@@ -64,6 +69,10 @@ pub(in crate::table) struct Searched<'a> {
     pub mask: Option<Mask>,
     /// What is seen of row writes.
     pub overlay: Option<SeenOverlay>,
+    /// The columns that are read.
+    pub columns: &'a [usize],
+    /// Of which row groups.
+    pub wanted: &'a (dyn Fn(&GroupReader<'_>) -> bool + Sync),
 }
 
 /// The visible rows that `find` finds in row groups, and those written by key since that `keep` keeps.
@@ -73,19 +82,25 @@ pub(in crate::table) fn search(
     find: impl Fn(&GroupReader<'_>, &Rows) -> Result<Rows> + Send + Sync,
     keep: impl Fn(&TableCodec, &Keys, &RowBytes) -> Result<BooleanBuffer>,
 ) -> Result<FoundRows> {
-    let Searched { reader, pool, table, read_point, mask, overlay } = searched;
+    let Searched { reader, pool, table, read_point, mask, overlay, columns, wanted } = searched;
     let expiry = Expiry::at(table, *read_point)?;
-    let groups: Vec<&Arc<RowGroup>> = table.groups.iter().collect();
-    let found = pool.map(groups, |group| {
-        cancel.check()?;
+    let shown = |group: &Arc<RowGroup>| {
         let rows = table.visible(group, read_point.version);
-        let rows = match mask {
+        match mask {
             Some(mask) => mask.narrowed(group, rows),
             None => rows,
-        };
-        if rows == Rows::None {
-            return Ok(None);
         }
+    };
+    let groups: Vec<(&Arc<RowGroup>, Rows)> =
+        table.groups.iter().map(|group| (group, shown(group))).filter(|(_, rows)| *rows != Rows::None).collect();
+    let keys = overlay.iter().flat_map(|overlay| overlay.codec.key_places()).copied();
+    let times = expiry.iter().flat_map(|expiry| expiry.columns()).copied();
+    let ahead = groups.iter().map(|(group, _)| &***group).collect();
+    let columns = columns.iter().copied().chain(keys).chain(times);
+    let ahead = GroupsAhead::new(reader, table, read_point.version, ahead, columns);
+    let found = pool.map(groups.into_iter().enumerate().collect(), |(at, (group, rows))| {
+        cancel.check()?;
+        ahead.before(at, wanted);
         let group = GroupReader::open(reader, table, read_point.version, group)?;
         let mut rows = find(&group, &rows)?;
         if let Some(expiry) = &expiry {

@@ -94,7 +94,11 @@ impl KeyRange {
         };
         let keep = |codec: &TableCodec, keys: &Keys, rows: &RowBytes| self.within(&codec.decode(keys, rows, &columns)?);
         let overlay = Overlay::new(table, read_point).map(|overlay| SeenOverlay::whole(&overlay));
-        search(&Searched { reader, pool, table, read_point, mask: None, overlay }, cancel, find, keep)
+        let may_hold =
+            |group: &GroupReader<'_>| group.column(&order[0]).is_none_or(|column| self.may_hold(&column.stats));
+        let wanted = &may_hold as _;
+        let columns = &columns[..];
+        search(&Searched { reader, pool, table, read_point, mask: None, overlay, columns, wanted }, cancel, find, keep)
     }
 
     /// The rows within the range, given their sort columns.

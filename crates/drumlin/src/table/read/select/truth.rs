@@ -1,36 +1,15 @@
 //! A filter evaluated on columns, and on the rows of a row group.
 
-use std::sync::Arc;
-
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use roaring::RoaringBitmap;
 
 use crate::base::Result;
-use crate::filter::{BoundFilter, Verdict, is_true};
+use crate::filter::{BoundFilter, Verdict};
 use crate::segment::Form;
 use crate::table::Rows;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::pieces::PICK_SHARE;
-
-/// The rows for which `filter` is true, given its columns.
-pub(in crate::table) fn truth(
-    filter: &BoundFilter,
-    schema: &Schema,
-    rows: usize,
-    columns: Vec<ArrayRef>,
-) -> Result<BooleanBuffer> {
-    let fields: Vec<Field> = filter
-        .columns()
-        .iter()
-        .zip(&columns)
-        .map(|(&index, array)| Field::new(schema.field(index).name(), array.data_type().clone(), true))
-        .collect();
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?;
-    Ok(is_true(&filter.evaluate(&batch)?))
-}
 
 /// The rows among `rows` of a row group for which `filter` is true.
 pub(in crate::table) fn matching(
@@ -57,11 +36,11 @@ pub(in crate::table) fn matching(
     {
         let picked: Vec<u32> = few.iter().collect();
         let columns = reader.pick(schema, filter.columns(), &picked)?;
-        let truth = truth(filter, schema, picked.len(), columns)?;
+        let truth = filter.truth(schema, picked.len(), columns)?;
         return Ok(Rows::of(truth.set_indices().map(|at| picked[at]).collect(), total));
     }
     let decoded = |filter: &BoundFilter| {
-        truth(filter, schema, total as usize, reader.decode(schema, filter.columns(), Form::Stored)?)
+        filter.truth(schema, total as usize, reader.decode(schema, filter.columns(), Form::Stored)?)
     };
     let mut hits = match filter.ranges() {
         ([], _) => bitmap(&decoded(filter)?),

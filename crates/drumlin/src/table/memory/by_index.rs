@@ -1,13 +1,14 @@
 //! The rows in memory that may pass a filter, as indexes say.
 
-use super::choice::{IndexAccess, IndexTerm, accesses};
-use super::mask::Asked;
+use super::overlay::{Overlay, SeenOverlay};
+use super::part::MemRows;
+use super::sorted_values::EncodedMemtable;
 use crate::base::{ErrorKind, Result};
 use crate::filter::Filter;
 use crate::memtable::Keys;
 use crate::table::ReadPoint;
-use crate::table::memory::overlay::{Overlay, SeenOverlay};
-use crate::table::memory::part::MemRows;
+use crate::table::index::choice::{IndexAccess, IndexTerm, accesses};
+use crate::table::index::mask::Asked;
 
 /// Of fewer rows in memory all are looked at.
 const ROWS_MIN: u64 = 8;
@@ -65,7 +66,8 @@ impl Asked<'_> {
         let schema = &self.table.schemas[schema as usize];
         let Some((_, filter)) = self.in_schema(term, schema)? else { return Ok(None) };
         let Some(values) = rows.sorted_values(term.index, &self.table.indexes.list, schema)? else { return Ok(None) };
-        match values.find(rows, self.pool, &filter) {
+        let encoded = EncodedMemtable { memtable: &rows.memtable, codec: &rows.codec };
+        match values.find(encoded, self.pool, &filter) {
             Err(e) if matches!(e.kind(), ErrorKind::InvalidArgument | ErrorKind::SchemaMismatch) => Ok(None),
             found => found.map(Some),
         }
