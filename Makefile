@@ -160,6 +160,7 @@ bench: build
 	$(BIN)/python bench/copies.py --scale $(SCALE)
 	$(BIN)/python bench/counters.py
 	$(BIN)/python bench/indexes.py
+	$(BIN)/python bench/indexes.py --busy
 	$(BIN)/python bench/expiry.py
 	$(BIN)/python bench/feeds.py
 	$(BIN)/python bench/joins.py

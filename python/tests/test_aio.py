@@ -36,6 +36,8 @@ PAIRS = {
     drumlin.Result: aio.Result,
     drumlin.Results: aio.Results,
     drumlin.RowFeed: aio.RowFeed,
+    drumlin.Joined: aio.Joined,
+    drumlin.Windows: aio.Windows,
     drumlin.Store: aio.Store,
     Tables: aio.Tables,
     drumlin.Table: aio.Table,
@@ -45,7 +47,9 @@ PAIRS = {
 }
 #: Methods that give a handle, so that what it is asked for is awaited.
 GIVING = {
-    "Dataset": {"where", "select", "limit", "group_by", "resample", "to_batches"},
+    "Dataset": {"where", "select", "limit", "group_by", "resample", "join_asof", "join_window", "to_batches"},
+    "Joined": {"to_batches"},
+    "Windows": {"agg"},
     "Result": {"where", "select", "head", "tail", "group_by", "resample", "to_batches"},
     "Groups": {"agg"},
     "Lookup": {"rows", "keys"},

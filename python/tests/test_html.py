@@ -144,7 +144,7 @@ def test_every_report_of_the_package_is_shown() -> None:
         "Durations",
         "Ui",
     }
-    handles |= {"Generated", "Presence", "RowFeed", "Sink"}
+    handles |= {"Generated", "Joined", "Presence", "RowFeed", "Sink", "Windows"}
     kinds = {name: getattr(drumlin, name) for name in drumlin.__all__}
     plain = {
         name

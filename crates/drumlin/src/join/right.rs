@@ -3,17 +3,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, SchemaRef};
-use arrow::row::{RowConverter, Rows, SortField};
 use foldhash::quality::FixedState;
 
 use super::axis::{Axis, AxisValues};
 use super::sides::BoundSide;
 use crate::base::{Error, Result};
 use crate::segment::take_batch;
-use crate::table::into_type;
+use crate::table::{KeyRows, into_type};
 
 /// The rows of the right side that rows of the left may be joined with.
 pub(super) struct RightRows {
@@ -50,20 +49,19 @@ impl RightRows {
         if by.is_empty() && nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) && values.is_sorted() {
             return Ok(Self { all, order: None, rows, keys: values, groups: None });
         }
-        let groups = GroupValues::of(&all, &side.by, by)?;
+        let groups = group_keys(&all, &side.by, by)?;
         let kept = |row: &u32| {
             nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row as usize))
-                && groups.as_ref().is_none_or(|groups| groups.is_compared(*row as usize))
+                && groups.as_ref().is_none_or(|groups| groups.get(*row as usize).is_some())
         };
         let order: Vec<u32> = (0..all.num_rows() as u32).filter(kept).collect();
         let mut numbers: HashMap<Box<[u8]>, u32, FixedState> = HashMap::default();
         let number = |row: u32| -> u32 {
-            let Some(groups) = &groups else { return 0 };
-            let key = groups.rows.row(row as usize);
+            let Some(key) = groups.as_ref().and_then(|groups| groups.get(row as usize)) else { return 0 };
             let next = numbers.len() as u32;
-            match numbers.get(key.as_ref()) {
+            match numbers.get(key) {
                 Some(number) => *number,
-                None => *numbers.entry(key.as_ref().into()).or_insert(next),
+                None => *numbers.entry(key.into()).or_insert(next),
             }
         };
         let of_rows: Vec<u32> = order.iter().copied().map(number).collect();
@@ -108,40 +106,15 @@ impl RightRows {
     /// Where the rows of the group of each row of the left side are.
     pub fn ranges(&self, left: &RecordBatch, places: &[usize], by: &[DataType]) -> Result<Vec<Range<usize>>> {
         let Some(groups) = &self.groups else { return Ok(vec![0..self.keys.len(); left.num_rows()]) };
-        let keys = GroupValues::of(left, places, by)?.expect("there are columns to join by");
-        let range = |row: usize| match keys.is_compared(row) {
-            true => groups.get(keys.rows.row(row).as_ref()).cloned().unwrap_or(0..0),
-            false => 0..0,
-        };
+        let keys = group_keys(left, places, by)?.expect("there are columns to join by");
+        let range = |row: usize| keys.get(row).and_then(|key| groups.get(key).cloned()).unwrap_or(0..0);
         Ok((0..left.num_rows()).map(range).collect())
     }
 }
 
-/// The values of rows in the columns `by`, so that equal ones have equal bytes.
-struct GroupValues {
-    pub rows: Rows,
-    columns: Vec<ArrayRef>,
-}
-
-impl GroupValues {
-    /// Of the columns at `places`, in these types; `None` if there are none.
-    fn of(batch: &RecordBatch, places: &[usize], types: &[DataType]) -> Result<Option<Self>> {
-        if places.is_empty() {
-            return Ok(None);
-        }
-        Self::new(places.iter().map(|at| batch.column(*at).clone()).collect(), types).map(Some)
-    }
-
-    fn new(columns: Vec<ArrayRef>, types: &[DataType]) -> Result<Self> {
-        let columns: Vec<ArrayRef> =
-            columns.into_iter().zip(types).map(|(column, wanted)| into_type(column, wanted)).collect::<Result<_>>()?;
-        let fields = types.iter().map(|data_type| SortField::new(data_type.clone())).collect();
-        let rows = RowConverter::new(fields)?.convert_columns(&columns)?;
-        Ok(Self { rows, columns })
-    }
-
-    /// Whether it has no null: a null equals nothing.
-    pub fn is_compared(&self, row: usize) -> bool {
-        self.columns.iter().all(|column| column.is_valid(row))
-    }
+/// The values of rows in the columns `by` at `places`, compared in these types; `None` if there are none.
+fn group_keys(batch: &RecordBatch, places: &[usize], types: &[DataType]) -> Result<Option<KeyRows>> {
+    let column = |(place, wanted): (&usize, &DataType)| into_type(batch.column(*place).clone(), wanted);
+    let columns = places.iter().zip(types).map(column).collect::<Result<Vec<_>>>()?;
+    if columns.is_empty() { Ok(None) } else { KeyRows::new(columns, false).map(Some) }
 }

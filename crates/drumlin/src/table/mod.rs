@@ -83,6 +83,7 @@ pub use write::encode::{RowGroups, Schemes, batch_bytes, encode_group, in_pieces
 pub use write::generated::{Generators, SequenceNumbers};
 pub use write::generator::Generator;
 pub use write::merge::{BoundMerge, Merge, Outcome, WhenMatched, WhenNotMatched};
+pub use write::merge_keys::KeyRows;
 pub use write::rows_schema::RowsSchema;
 
 pub use memory::batch::{PreparedRows, RowsChange};

@@ -77,7 +77,7 @@ impl SourceKeys {
 }
 
 /// Keys in a form that is equal where they are.
-pub(in crate::table) struct KeyRows {
+pub struct KeyRows {
     rows: arrow::row::Rows,
     nulls: Option<arrow::buffer::NullBuffer>,
 }

@@ -12,7 +12,10 @@ use drumlin::store::{
     AsOf, CheckpointOptions, DatasetOptions, IndexOptions, Options, ReadOptions, TableOptions, VerifyOptions,
 };
 use drumlin::table::{Alter, PlanOptions, ROWS_MAX, ScanOptions};
-use drumlin::{ErrorKind, Expression, Filter, IndexCost, Merge, Store, Tables, WhenMatched, WhenNotMatched};
+use drumlin::{
+    Aggregate, ErrorKind, Expression, Filter, Function, GroupBy, IndexCost, Merge, Store, Tables, WhenMatched,
+    WhenNotMatched,
+};
 
 use crate::support::{Checked, ints, open, open_as, same};
 
@@ -410,6 +413,14 @@ fn an_index_is_asked_where_it_takes_fewer_bytes() {
         let found = all.into_iter().find(|metric| metric.name == "drumlin_read_index_pages_total").unwrap();
         format!("{:?}", found.value)
     };
+    // Groups of few rows are found by it, too.
+    let before = pages(&store);
+    let count = Aggregate { name: "count".into(), function: Function::Count, of: None };
+    let asked = GroupBy { keys: vec!["n".into()], aggregates: vec![count], ..GroupBy::default() };
+    let filter = Some(Filter::parse("n in (7919, 15838)").unwrap());
+    let groups = data.aggregate(&asked, &ScanOptions { filter, ..ScanOptions::default() }).unwrap();
+    assert_eq!(groups.num_rows(), 2);
+    assert_ne!(pages(&store), before);
     let before = pages(&store);
     assert_eq!(store.table("t").collect(&few).unwrap().iter().map(|batch| batch.num_rows()).sum::<usize>(), 5);
     assert_eq!(pages(&store), before);

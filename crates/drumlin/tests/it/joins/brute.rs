@@ -329,3 +329,22 @@ fn names_in_paths_equal_texts() {
         }
     }
 }
+
+/// Floats are equal as in filters and groups.
+#[test]
+fn zeros_are_equal_and_nan_equals_itself() {
+    let store = Store::memory().unwrap();
+    let rows = |zero: f64, v: i64| {
+        let t: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 1]));
+        let k: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![Some(zero), Some(f64::NAN), None]));
+        let v: ArrayRef = Arc::new(Int64Array::from(vec![v, v + 1, v + 2]));
+        RecordBatch::try_from_iter_with_nullable([("t", t, true), ("k", k, true), ("v", v, true)]).unwrap()
+    };
+    store.write("l", rows(0.0, 1), &Default::default()).unwrap();
+    store.write("r", rows(-0.0, 10), &Default::default()).unwrap();
+    let scan = |path: &str| store.scan(path, &DatasetOptions::default()).unwrap();
+    let by = vec!["k".to_owned()];
+    let options = JoinOptions { by, ..JoinOptions::new(JoinKind::Asof(AsofJoin::default()), "t") };
+    let found: Vec<RecordBatch> = scan("l").join(&scan("r"), &options).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(numbers(&found[0], "v_right"), [Some(10), Some(11), None]);
+}
