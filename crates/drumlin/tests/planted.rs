@@ -496,7 +496,7 @@ fn main() {
         (Bug::ForgetLaterRows, in_memory::later_rows_are_found),
         (Bug::TrustHitsOfGroups, in_memory::rewritten_rows_are_hidden),
         (Bug::MissEqualTimes, brute::joins),
-        (Bug::LetGoEarly, brute::joins),
+        (Bug::DropEarlier, brute::joins),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

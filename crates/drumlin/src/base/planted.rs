@@ -314,8 +314,8 @@ pub enum Bug {
     TrustHitsOfGroups = 35,
     /// A join in time passes over rows of the same time.
     MissEqualTimes = 36,
-    /// Of two sides that pass each other, rows are dropped that the next rows need.
-    LetGoEarly = 37,
+    /// Of two sides of a join that pass each other, the last row before the next ones is not kept.
+    DropEarlier = 37,
 }
 
 #[cfg(feature = "planted-bugs")]

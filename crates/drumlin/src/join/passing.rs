@@ -42,8 +42,8 @@ impl<R: Iterator<Item = Result<RecordBatch>>> Passing<R> {
         let right = plan.right_rows(&self.schema, &self.held)?;
         let joined = plan.join(left, &right)?;
         if let Some(reached) = self.reached {
-            let from = reached.saturating_sub(before).saturating_add(i64::from(planted(Bug::LetGoEarly)));
-            self.held = vec![right.kept(from, plan.needs_earlier())?];
+            let last = plan.needs_earlier() && !planted(Bug::DropEarlier);
+            self.held = vec![right.kept(reached.saturating_sub(before), last)?];
         }
         Ok(joined)
     }

@@ -58,12 +58,13 @@ impl Tables2 {
         RecordBatch::try_from_iter_with_nullable([("t", t, true), ("k", k, true), ("v", v, true)]).unwrap()
     }
 
-    fn rows(&mut self, count: usize, layout: Layout) -> Vec<Row> {
+    /// Of the times from `first` on.
+    fn rows(&mut self, count: usize, layout: Layout, (first, span): (i64, i64)) -> Vec<Row> {
         let rows = (0..count).map(|_| {
             self.next += 1;
             let keyed = layout == Layout::Keyed;
             let null = |rng: &mut fastrand::Rng| !keyed && rng.u8(..8) == 0;
-            let t = (!null(&mut self.rng)).then(|| self.rng.i64(0..30));
+            let t = (!null(&mut self.rng)).then(|| self.rng.i64(first..=first + span));
             // Keys are unique by this.
             let t = if keyed { t.map(|t| t * 1000 + self.next) } else { t };
             Row { t, k: (!null(&mut self.rng)).then(|| self.rng.i64(0..3)), v: self.next }
@@ -84,9 +85,11 @@ impl Tables2 {
             };
             let table = self.store.table(&path);
             table.create(self.batch(&[], side).schema(), options).unwrap();
-            for _ in 0..self.rng.usize(0..4) {
+            // Row groups that touch each other at their ends, or lie across each other.
+            let in_order = self.rng.bool();
+            for part in 0..self.rng.i64(0..5) {
                 let count = self.rng.usize(1..25);
-                let rows = self.rows(count, layout);
+                let rows = self.rows(count, layout, if in_order { (part * 6, 6) } else { (0, 29) });
                 match layout == Layout::Keyed && self.rng.bool() {
                     true => table.upsert(self.batch(&rows, side), &Default::default()).map(drop).unwrap(),
                     false => table.append(self.batch(&rows, side), &Default::default()).map(drop).unwrap(),
