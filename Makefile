@@ -91,7 +91,7 @@ demo: build
 
 # The tests of Rust and those of Python run side by side: one compiles, the other waits for storage and processes.
 test: quick-wheel docs servers $(PANDAS2)/.installed $(MIGRATE)/.installed
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-rust test-python
+	$(MAKE) --no-print-directory --jobs=2 test-rust test-python
 	$(BIN)/python examples/demo.py --scale 0.05 --folder demo-data/small
 
 test-rust:
@@ -99,7 +99,8 @@ test-rust:
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
 
-test-python: $(BIN)/.installed $(PANDAS2)/.installed $(MIGRATE)/.installed
+# After `make build` and what `make test` installs; it builds nothing itself, which would wait for what test-rust compiles.
+test-python:
 	$(BIN)/python -m pytest -q python/tests
 	PYTHONPATH=$(PANDAS2) $(BIN)/python -m pytest -q $(PANDAS_TESTS)
 	DRUMLIN_MIGRATE=1 PYTHONPATH=$(MIGRATE) $(BIN)/python -m pytest -q $(wildcard python/tests/test_migrate*.py)
