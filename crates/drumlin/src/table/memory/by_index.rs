@@ -37,7 +37,7 @@ impl Asked<'_> {
         let seen = self.table.schema_of(self.version)?;
         let mut best: Option<Keys> = None;
         for access in accesses(indexes, seen, self.read_as.schema(), filter)? {
-            let found = self.keys_by(overlay, &access)?.filter(|keys| keys.len() as u64 <= rows / SHARE);
+            let found = self.keys_by(overlay, &access, rows / SHARE)?.filter(|keys| keys.len() as u64 <= rows / SHARE);
             if let Some(keys) = found
                 && best.as_ref().is_none_or(|best| keys.len() < best.len())
             {
@@ -47,17 +47,22 @@ impl Asked<'_> {
         Ok(best)
     }
 
-    fn keys_by(&self, overlay: &Overlay, access: &IndexAccess<'_>) -> Result<Option<Keys>> {
+    /// The keys that one way finds; `None` if it says nothing of them, or finds more records of a memtable than `most`: a row that is written
+    /// again and again has many.
+    fn keys_by(&self, overlay: &Overlay, access: &IndexAccess<'_>, most: u64) -> Result<Option<Keys>> {
         match access {
             IndexAccess::Any(ways) => {
                 let mut all = Keys::default();
                 for way in ways {
-                    let Some(own) = self.keys_by(overlay, way)? else { return Ok(None) };
+                    let Some(own) = self.keys_by(overlay, way, most)? else { return Ok(None) };
                     own.iter().for_each(|key| all.push_key(key));
                 }
                 Ok(Some(all.each_once()))
             }
-            IndexAccess::Index(term) => overlay.keys_found(|rows, schema| self.records(term, rows, schema)),
+            IndexAccess::Index(term) => overlay.keys_found(|rows, schema| {
+                let found = self.records(term, rows, schema)?;
+                Ok(found.filter(|found| found.len() as u64 <= most))
+            }),
         }
     }
 

@@ -117,6 +117,13 @@ fn only_hits_are_looked_at() {
         table.upsert(rows(&[(1, (Some(7919), None))]), &Default::default()).unwrap();
         assert_eq!(looked_at(&store, "n = 7919"), 1);
     }
+    // Of a row that was written thousands of times, all that it was would be looked at: then the rows are.
+    for _ in 0..2600 {
+        table.upsert(rows(&[(1, (Some(7919), None))]), &Default::default()).unwrap();
+    }
+    assert_eq!(looked_at(&store, "n = 7919"), 10_000);
+    assert_eq!(looked_at(&store, "n = 15838"), 1);
+    assert_eq!(find(&store, AsOf::Newest, "n = 7919"), [1]);
     table.update(&[("n".into(), Expression::parse("n + 1").unwrap())], None, &Default::default()).unwrap();
     assert_eq!(find(&store, AsOf::Newest, "n = 7920"), [1]);
 }
