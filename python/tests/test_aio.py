@@ -18,13 +18,12 @@ import pyarrow as pa
 import pytest
 
 import drumlin
-import drumlin.aio as aio
-from drumlin import _drumlin
+from drumlin import _drumlin, aio
 from drumlin._nouns.tables import Tables
 from drumlin.aio import _calls, _handles
 
 PYTHON = Path(__file__).parents[1]
-#: The classes whose names are there, and the classes of asyncio.
+#: The classes whose names are there, and those of asyncio.
 PAIRS = {
     drumlin.ChangeFeed: aio.ChangeFeed,
     drumlin.Dataset: aio.Dataset,
@@ -49,9 +48,8 @@ PAIRS = {
 GIVING = {
     "Dataset": {"where", "select", "limit", "group_by", "resample", "join_asof", "join_window", "to_batches"},
     "Joined": {"to_batches"},
-    "Windows": {"agg"},
     "Result": {"where", "select", "head", "tail", "group_by", "resample", "to_batches"},
-    "Groups": {"agg"},
+    **dict.fromkeys(("Groups", "Windows"), {"agg"}),
     "Lookup": {"rows", "keys"},
     "Merge": {"when_matched", "when_not_matched", "when_not_matched_by_source"},
     "Diff": {"batches"},
@@ -158,9 +156,8 @@ def test_every_name_is_there_with_its_arguments() -> None:
                 continue
             assert inspect.signature(one).parameters.keys() == inspect.signature(other).parameters.keys(), name
             assert (other.__doc__ or "").split("\n")[0] == (one.__doc__ or "").split("\n")[0]
-            giving = GIVING.get(awaited.__name__, set()) | (
-                GIVING["Tables"] if issubclass(awaited, aio.Tables) else set()
-            )
+            shared = GIVING["Tables"] if issubclass(awaited, aio.Tables) else set()
+            giving = GIVING.get(awaited.__name__, set()) | shared
             assert inspect.iscoroutinefunction(other) == (name not in giving), (awaited, name)
     # What has no class of its own here is a value: it does no work.
     values = {"Batch", "Changes", "Change", "Options", "RowChanges", "Split", "Splits", "Token"}
