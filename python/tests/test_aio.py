@@ -49,7 +49,7 @@ GIVING = {
     "Dataset": {"where", "select", "limit", "group_by", "resample", "join_asof", "join_window", "to_batches"},
     "Joined": {"to_batches"},
     "Result": {"where", "select", "head", "tail", "group_by", "resample", "to_batches"},
-    **dict.fromkeys(("Groups", "Windows"), {"agg"}),
+    **{key: {"agg"} for key in ("Groups", "Windows")},
     "Lookup": {"rows", "keys"},
     "Merge": {"when_matched", "when_not_matched", "when_not_matched_by_source"},
     "Diff": {"batches"},
