@@ -40,9 +40,9 @@ class Joinable(Scanned):
         ``allow_exact=False`` it is not of the same time. Rows without a time are joined with nothing.
 
         Columns of ``by`` must be equal; a null equals nothing. Where both data sets have them as ``path_columns``, each
-        table is joined only with the tables of the same names: some are joined at once, tables of any size that are
-        sorted by ``on`` are read as streams, and memory is bounded. Otherwise the tables of the right side that belong
-        to one table of the left are held in memory. Filters and columns of both data sets are applied first. Columns
+        table is joined only with the tables of the same names. Small tables are joined some at once, and tables of any
+        size that are sorted by ``on`` are read as streams, so memory is bounded; other large tables of the right side
+        are held in memory, one after the other. Filters and columns of both data sets are applied first. Columns
         of ``right`` whose names this data set has, too, get the ``suffix``. With ``left_on`` and ``right_on`` in the
         place of ``on``, both columns are in the result. Different units of time compare exactly.
 
