@@ -86,10 +86,10 @@ impl Tables2 {
             let table = self.store.table(&path);
             table.create(self.batch(&[], side).schema(), options).unwrap();
             // Row groups that touch each other at their ends, or lie across each other.
-            let in_order = self.rng.bool();
+            let (in_order, span) = (self.rng.bool(), *self.rng.choice(&[6, 40]).unwrap());
             for part in 0..self.rng.i64(0..5) {
                 let count = self.rng.usize(1..25);
-                let rows = self.rows(count, layout, if in_order { (part * 6, 6) } else { (0, 29) });
+                let rows = self.rows(count, layout, if in_order { (part * span, span) } else { (0, 29) });
                 match layout == Layout::Keyed && self.rng.bool() {
                     true => table.upsert(self.batch(&rows, side), &Default::default()).map(drop).unwrap(),
                     false => table.append(self.batch(&rows, side), &Default::default()).map(drop).unwrap(),
@@ -246,7 +246,7 @@ fn tables_of(seed: u64, bit: u32) -> usize {
 /// Enough joins that each rule is met.
 #[allow(dead_code, reason = "called where bugs are planted")]
 pub fn joins() -> Checked {
-    (0..60).try_for_each(join)
+    (0..500).try_for_each(join)
 }
 
 #[test]
