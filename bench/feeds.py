@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Iterator
 
-import drumlin
 import numpy as np
 import pyarrow as pa
+
+import drumlin
 
 RUNS = 25
 

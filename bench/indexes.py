@@ -7,8 +7,8 @@ medians, and ratios: below 1 means that Drumlin took less.
 
     python bench/indexes.py [--rows 10_000_000] [--looks 300] [--folder FOLDER] [--busy]
 
-With `--busy`, the table has a key, too, the id, and 10,000 rows are upserted at a time, 9 of 10 of which are there, while
-eight threads look rows up by `v`.
+With `--busy`, the table has a key, too, the id, and 10,000 rows are upserted at a time, 9 of 10 of which are there,
+while eight threads look rows up by `v`.
 """
 
 from __future__ import annotations

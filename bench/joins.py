@@ -1,7 +1,7 @@
 """Joins in time of many tables, beside DuckDB and Polars: trades with the last quote before each, by symbol.
 
-Each symbol has a table of trades and one of quotes in Drumlin's store, sorted by time; DuckDB has one table of each kind
-in its own database, Polars a Parquet file of each kind for each symbol, or one file of each kind sorted by symbol and
+Each symbol has a table of trades and one of quotes in Drumlin's store, sorted by time; DuckDB has one table of each
+kind in its own database, Polars a Parquet file of each kind for each symbol, or one file of each kind sorted by symbol and
 time (`polars one file`). Each join runs in a process of its own, whose peak memory is measured, and gives the number of
 rows and a sum, which must be equal. Ratios below 1 mean that Drumlin took less.
 
@@ -165,7 +165,8 @@ def main() -> None:
                 print(name, one, flush=True)
                 found.setdefault(name, []).append(one)
         first = next(iter(found.values()))[0]
-        assert all(one["rows"] == first["rows"] and abs(one["sum"] - first["sum"]) < 1 for l in found.values() for one in l)
+        every = [one for ones in found.values() for one in ones]
+        assert all(one["rows"] == first["rows"] and abs(one["sum"] - first["sum"]) < 1 for one in every)
         own = statistics.median(one["seconds"] for one in found["drumlin"])
         for name, ones in found.items():
             seconds = statistics.median(one["seconds"] for one in ones)

@@ -44,7 +44,11 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
         "In a transaction, calls that make a version return None, since versions are numbered at its commit.",
         ["Table", "Merge", "Index", "Constraints", "TimeToLive", "now", "uuid", "sequence", "Generated"],
     ),
-    "tree": ("Tree", "", ["Tree", "Presence", "PresenceInfo", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"]),
+    "tree": (
+        "Tree",
+        "",
+        ["Tree", "Presence", "PresenceInfo", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"],
+    ),
     "transaction": ("Transaction", "", ["Transaction"]),
     "dataset": ("Dataset", "", ["Dataset", "Groups", "DatasetPlan"]),
     "results": ("Results", "What reads and look-ups return.", ["Result", "Results", "Lookup", "Batch", "Mask", "Diff"]),
