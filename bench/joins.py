@@ -1,9 +1,9 @@
 """Joins in time of many tables, beside DuckDB and Polars: trades with the last quote before each, by symbol.
 
 Each symbol has a table of trades and one of quotes in Drumlin's store, sorted by time; DuckDB has one table of each
-kind in its own database, Polars a Parquet file of each kind for each symbol, or one file of each kind sorted by symbol and
-time (`polars one file`). Each join runs in a process of its own, whose peak memory is measured, and gives the number of
-rows and a sum, which must be equal. Ratios below 1 mean that Drumlin took less.
+kind in its own database, Polars a Parquet file of each kind for each symbol, or one file of each kind sorted by symbol
+and time (`polars one file`). Each join runs in a process of its own, whose peak memory is measured, and gives the
+number of rows and a sum, which must be equal. Ratios below 1 mean that Drumlin took less.
 
     python bench/joins.py [--symbols 5000] [--trades 10000] [--quotes 30000] [--runs 3] [--folder FOLDER]
 """

@@ -50,7 +50,7 @@ PAGES: dict[str, tuple[str, str, list[str]]] = {
         ["Tree", "Presence", "PresenceInfo", "Node", "NodeChange", "Change", "Changes", "ListEntry", "ImportReport"],
     ),
     "transaction": ("Transaction", "", ["Transaction"]),
-    "dataset": ("Dataset", "", ["Dataset", "Groups", "DatasetPlan"]),
+    "dataset": ("Dataset", "", ["Dataset", "Groups", "Joined", "Windows", "DatasetPlan"]),
     "results": ("Results", "What reads and look-ups return.", ["Result", "Results", "Lookup", "Batch", "Mask", "Diff"]),
     "jobs": (
         "Jobs",
