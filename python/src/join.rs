@@ -23,7 +23,7 @@ fn distance((is_time, number): Far) -> Distance {
 }
 
 /// The nearest row: its direction, how far it may be at most, and whether it may be of the same time.
-pub fn asof(direction: &str, tolerance: Option<Far>, allow_exact: bool) -> Result<JoinKind> {
+fn asof(direction: &str, tolerance: Option<Far>, allow_exact: bool) -> Result<JoinKind> {
     let direction = match direction {
         "backward" => Direction::Backward,
         "forward" => Direction::Forward,
@@ -36,7 +36,7 @@ pub fn asof(direction: &str, tolerance: Option<Far>, allow_exact: bool) -> Resul
 }
 
 /// What is made of the rows in a window.
-pub fn window(before: Far, after: Far, asked: Vec<Asked>) -> Result<JoinKind> {
+fn window(before: Far, after: Far, asked: Vec<Asked>) -> Result<JoinKind> {
     let aggregates = asked.into_iter().map(aggregate).collect::<Result<_>>()?;
     Ok(JoinKind::Window(WindowJoin { before: distance(before), after: distance(after), aggregates }))
 }

@@ -48,7 +48,7 @@ def to_arrow(frame: pd.DataFrame, fit: Fit) -> pa.Table:
         _has_column(schema, ranged, frame) or order == "sort" or _is_sorted_by(ranged, frame, fit)
     ):
         ranged = None
-    elif (alike := from_alike(frame)) is not None and (schema is None or DESCRIPTION_KEY not in schema.metadata):
+    elif (schema is None or DESCRIPTION_KEY not in schema.metadata) and (alike := from_alike(frame)) is not None:
         return alike
     elif is_plain(frame):
         if schema is not None and DESCRIPTION_KEY in schema.metadata:

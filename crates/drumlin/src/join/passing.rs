@@ -27,7 +27,7 @@ impl<R: Iterator<Item = Result<RecordBatch>>> Passing<R> {
 
     /// Joins the next batch of the left side.
     pub fn join(&mut self, plan: &JoinPlan, left: &RecordBatch) -> Result<RecordBatch> {
-        let keys = plan.axis.of_left(left.column(plan.left.on))?;
+        let keys = plan.left_keys(left)?;
         let (before, after) = plan.reach();
         if let Some((least, most)) = keys.bounds() {
             if self.reached.is_some_and(|reached| least < reached) {
@@ -40,7 +40,7 @@ impl<R: Iterator<Item = Result<RecordBatch>>> Passing<R> {
             self.held.push(RecordBatch::new_empty(self.schema.clone()));
         }
         let right = plan.right_rows(&self.schema, &self.held)?;
-        let joined = plan.join(left, &right)?;
+        let joined = plan.join(left, &keys, &right)?;
         if let Some(reached) = self.reached {
             let last = plan.needs_earlier() && !planted(Bug::DropEarlier);
             self.held = vec![right.kept(reached.saturating_sub(before), last)?];

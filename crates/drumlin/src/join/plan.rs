@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::asof::{AsofJoin, BoundAsof};
-use super::axis::Axis;
+use super::axis::{Axis, AxisValues};
 use super::right::RightRows;
 use super::sides::{BoundSide, JoinSide};
 use super::window::{BoundWindow, WindowJoin};
@@ -138,18 +138,22 @@ impl JoinPlan {
         }
     }
 
-    /// Joins a batch of the left side with rows of the right.
-    pub(super) fn join(&self, left: &RecordBatch, right: &RightRows) -> Result<RecordBatch> {
+    /// By what rows of the left side are joined.
+    pub(super) fn left_keys(&self, left: &RecordBatch) -> Result<AxisValues> {
+        self.axis.of_left(left.column(self.left.on))
+    }
+
+    /// Joins a batch of the left side, by these of its values, with rows of the right.
+    pub(super) fn join(&self, left: &RecordBatch, keys: &AxisValues, right: &RightRows) -> Result<RecordBatch> {
         let mut columns: Vec<_> = self.left.shown.iter().map(|at| left.column(*at).clone()).collect();
-        let keys = self.axis.of_left(left.column(self.left.on))?;
         let ranges = right.ranges(left, &self.left.by, &self.by)?;
         columns.extend(match &self.kind {
-            BoundKind::Asof(asof) => asof.columns(&keys, &ranges, right)?,
-            BoundKind::Window(window) => window.results(&keys, &ranges, right)?,
+            BoundKind::Asof(asof) => asof.columns(keys, &ranges, right)?,
+            BoundKind::Window(window) => window.results(keys, &ranges, right)?,
         });
         let typed = columns.into_iter().zip(self.schema.fields());
         let columns = typed.map(|(column, field)| into_type(column, field.data_type()));
-        let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(left.num_rows()));
+        let options = RecordBatchOptions::new().with_row_count(Some(left.num_rows()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns.collect::<Result<_>>()?, &options)?)
     }
 
@@ -166,7 +170,8 @@ impl JoinPlan {
         right: &[RecordBatch],
     ) -> Result<Vec<RecordBatch>> {
         let right = self.right_rows(right_schema, right)?;
-        left.iter().filter(|batch| batch.num_rows() > 0).map(|batch| self.join(batch, &right)).collect()
+        let join = |batch: &RecordBatch| self.join(batch, &self.left_keys(batch)?, &right);
+        left.iter().filter(|batch| batch.num_rows() > 0).map(join).collect()
     }
 }
 

@@ -138,9 +138,20 @@ impl ChangedRows<'_> {
 
     /// Writes row groups, and returns the effects that put them into the table.
     fn write(self, store: &Store, options: &UpdateOptions, writer: &mut BlockWriter) -> Result<Vec<Effect>> {
-        let Self { table, version, kind, schema, updated, new_values, deleted, mut inserted, in_place, serial, .. } =
-            self;
-        let reads = self.reads;
+        let Self {
+            table,
+            version,
+            kind,
+            schema,
+            updated,
+            new_values,
+            reads,
+            deleted,
+            mut inserted,
+            in_place,
+            serial,
+            ..
+        } = self;
         let (reader, pool, task) = (store.reader(), &store.env().pool, &options.task);
         let proof = store.options().proof();
         let groups: HashMap<GroupId, &RowGroup> = table.groups.iter().map(|group| (group.id, &**group)).collect();
@@ -173,24 +184,20 @@ impl ChangedRows<'_> {
                 *gone.entry(group).or_default() |= rows;
             }
         } else {
-            let places: HashMap<GroupId, usize> = updated.iter().map(|matches| matches.group).zip(0..).collect();
-            let drawn = |matches: Matches| {
+            let drawn = |(at, matches): (usize, Matches)| {
                 task.cancel.check()?;
-                if serial {
-                    ahead.before_each(places[&matches.group]);
-                }
+                ahead.before_each(at);
                 let values = serial.then(|| new_values(groups[&matches.group], &matches.rows)).transpose()?;
                 Ok((matches, values))
             };
             pool.ordered(
-                updated.into_iter().map(drawn),
+                updated.into_iter().enumerate().map(drawn),
                 // Encoded, and as much decoded.
                 |(matches, _)| groups[&matches.group].bytes() * 4,
                 pool.threads() * 2,
                 store.options().memory_bytes / 4,
                 |(Matches { group: id, rows }, values)| {
                     task.cancel.check()?;
-                    ahead.before_each(places[&id]);
                     let group = groups[&id];
                     // What travels in a commit is small enough to be written as a whole.
                     let may_patch = group.bytes() > store.options().inline_bytes;

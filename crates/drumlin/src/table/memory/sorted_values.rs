@@ -2,7 +2,7 @@
 //!
 //! Records are taken in the order in which they were made, into runs that are sorted by value. A run has more than twice as many entries as
 //! the next one, so that each is sorted O(log rows) times, and a write costs nothing. A filter is evaluated on entries as it is on those of
-//! runs in blocks: in pages, of which those whose bounds rule it out are passed over.
+//! runs in blocks: page by page, without the pages whose bounds rule it out.
 //!
 //! Entries are never removed: which row a key has is asked of the memtable, so a state of any time is served.
 

@@ -33,7 +33,7 @@ enum Layout {
     Keyed,
 }
 
-struct Tables2 {
+struct Sides {
     store: Store,
     rng: fastrand::Rng,
     next: i64,
@@ -41,7 +41,7 @@ struct Tables2 {
     times: bool,
 }
 
-impl Tables2 {
+impl Sides {
     fn batch(&self, rows: &[Row], side: &str) -> RecordBatch {
         let t: ArrayRef = match (self.times, side) {
             (false, _) => Arc::new(Int64Array::from_iter(rows.iter().map(|row| row.t))),
@@ -140,11 +140,11 @@ pub fn join(seed: u64) -> Checked {
     let (left_layout, right_layout) = (*rng.choice(&layouts).unwrap(), *rng.choice(&layouts).unwrap());
     let (by_path, by_column, times, filtered) = (rng.bool(), rng.u8(..3) == 0, rng.bool(), rng.bool());
     let scale = if left_layout == Layout::Keyed || right_layout == Layout::Keyed { 1000 } else { 1 };
-    let mut tables = Tables2 { store: Store::memory().unwrap(), rng, next: 0, times };
+    let mut tables = Sides { store: Store::memory().unwrap(), rng, next: 0, times };
     let names = ["a", "b", "c", "d"];
     let left = tables.side("l", left_layout, &names[..tables_of(seed, 1)]);
     let right = tables.side("r", right_layout, &names[tables_of(seed, 0) - 1..]);
-    let Tables2 { store, mut rng, .. } = tables;
+    let Sides { store, mut rng, .. } = tables;
     let of = |side: &str| {
         let options = DatasetOptions { path_columns: vec!["sym".to_owned()], ..DatasetOptions::default() };
         store.scan(format!("{side}/*"), &options).unwrap()
