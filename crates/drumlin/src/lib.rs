@@ -73,7 +73,7 @@ pub use block::{CacheStat, RepackPlan};
 pub use catalog::{
     Action, Cause, Change, Changes, Compare, Condition, Content, CopyReport, Event, Existing, Field, NodeChange,
     NodeEvent, NodeInfo, Part, Path, Pattern, Payload, Projection, ProjectionEntry, ProjectionFn, PutMode, PutOptions,
-    Retention, TableAction, TableEvent, TriggerFilter, check_path,
+    Retention, StalePolicy, TableAction, TableEvent, TriggerFilter, ViewDefinition, check_path,
 };
 pub use filter::{BoundExpression, Expression, Filter};
 pub use join::{AsofJoin, Direction, Distance, JoinKind, WindowJoin};

@@ -53,6 +53,11 @@ impl Selector {
         if new.rank != NOWHERE && takes { new } else { old }
     }
 
+    /// Whether it goes by the place of rows, not by their values.
+    pub fn is_by_place(self) -> bool {
+        matches!(self, Self::First | Self::Last)
+    }
+
     /// Whether something is better than what there is.
     fn is_better<T: Ord>(self, new: (T, u64), old: (T, u64)) -> bool {
         match self {

@@ -7,13 +7,14 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
+use serde::{Deserialize, Serialize};
 
 use super::codes::RowCodes;
 use crate::base::{Error, Result, TypeName};
 use crate::filter::{ZoneClock, narrow_integers, plain_values};
 
 /// The length of buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     /// Nanoseconds.
     Fixed(i64),
@@ -59,7 +60,7 @@ impl Length {
 }
 
 /// Buckets of time, by the values of a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Every {
     /// The column: timestamps or dates.
     pub column: String,
@@ -193,6 +194,24 @@ impl Buckets {
         Ok(Labels { codes: RowCodes { of_rows, distinct: labels.len() + 1 }, labels })
     }
 
+    /// Where the first of the buckets with these labels begins, and the last one ends, in the units of the column; `None` of no labels.
+    pub fn bounds(&self, labels: &ArrayRef) -> Result<Option<(i64, i64)>> {
+        let all = narrow_integers(labels).ok_or_else(|| Error::invalid("buckets need timestamps or dates"))?;
+        let known = (0..labels.len()).filter(|at| labels.is_valid(*at)).map(|at| all[at]);
+        let Some((first, last)) =
+            known.fold(None, |ends: Option<(i64, i64)>, at| Some(ends.map_or((at, at), |(a, b)| (a.min(at), b.max(at)))))
+        else {
+            return Ok(None);
+        };
+        // A time that is in the bucket.
+        let inside = |label: i64| match (self.label_right, self.closed_right) {
+            (false, true) => label.saturating_add(1),
+            (true, false) => label.saturating_sub(1),
+            _ => label,
+        };
+        Ok(Some((self.bucket(inside(first))?.0, self.bucket(inside(last))?.1)))
+    }
+
     /// Where the bucket of a value begins and ends.
     fn bucket(&self, value: i64) -> Result<(i64, i64)> {
         let beyond = || {
@@ -308,6 +327,7 @@ mod tests {
         let labels = labels.picked(&[0, 1, 2, 3], values.data_type()).unwrap();
         let expected = arrow::array::TimestampSecondArray::from(vec![Some(-3600), None, Some(0), Some(3600)]);
         assert_eq!(labels.as_ref(), &expected as &dyn Array);
+        assert_eq!(right.bounds(&labels).unwrap(), Some((-3600, 3600)));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! A small sum is an integer of 128 bits in units of 2^-75. What does not fit there goes into long integers that span all products of
 //! doubles, one for each sign, so that carries seldom run far (Kulisch, "Very fast and exact accumulation of products", 2011).
 
-use num_bigint::{BigInt, BigUint};
+use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::ToPrimitive;
+use serde::{Deserialize, Serialize};
 
 use crate::base::planted::{Bug, planted};
 
@@ -23,6 +24,14 @@ pub struct ExactSum {
     long: Option<Box<Long>>,
     /// Which of NaN, infinity and minus infinity were added.
     special: [bool; 3],
+}
+
+/// A sum, to go on from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptSum {
+    special: u8,
+    long: bool,
+    sum: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -112,6 +121,50 @@ impl ExactSum {
         (0..3).for_each(|at| self.special[at] |= other.special[at]);
     }
 
+    /// Takes another sum away. `false`, with nothing done, if one of them has infinities or NaN, which are not counted.
+    pub fn subtract(&mut self, other: &ExactSum) -> bool {
+        if self.special().is_some() || other.special().is_some() {
+            return false;
+        }
+        match self.small.checked_sub(other.small) {
+            Some(sum) => self.small = sum,
+            None => self.long.get_or_insert_with(Long::zero).add_negated(other.small),
+        }
+        if let Some(theirs) = &other.long {
+            let own = self.long.get_or_insert_with(Long::zero);
+            plus(&mut own.positive, &theirs.negative);
+            plus(&mut own.negative, &theirs.positive);
+        }
+        true
+    }
+
+    /// What it is in bytes, to go on from: which of NaN and the infinities there were, then the sum in units of 2^[`SMALL`] if that is all
+    /// there is, else in units of 2^[`LONG`]; integers with a sign, little-endian.
+    pub fn to_kept(&self) -> KeptSum {
+        let special = (0..3).map(|at| u8::from(self.special[at]) << at).sum();
+        match &self.long {
+            None => KeptSum { special, long: false, sum: BigInt::from(self.small).to_signed_bytes_le() },
+            Some(_) => KeptSum { special, long: true, sum: self.integer().to_signed_bytes_le() },
+        }
+    }
+
+    /// A sum from what was kept; `None` if it is none.
+    pub fn of_kept(kept: &KeptSum) -> Option<Self> {
+        let sum = BigInt::from_signed_bytes_le(&kept.sum);
+        let special = [0, 1, 2].map(|at| kept.special >> at & 1 == 1);
+        if !kept.long {
+            return Some(Self { small: sum.to_i128()?, long: None, special });
+        }
+        let (sign, words) = sum.to_u64_digits();
+        if words.len() > WORDS {
+            return None;
+        }
+        let mut long = Long::zero();
+        let side = if sign == Sign::Minus { &mut long.negative } else { &mut long.positive };
+        side[..words.len()].copy_from_slice(&words);
+        Some(Self { small: 0, long: Some(long), special })
+    }
+
     /// What infinities and NaN come to, if there were any.
     fn special(&self) -> Option<f64> {
         match self.special {
@@ -134,7 +187,7 @@ impl ExactSum {
             (None, None) => signed(self.small < 0, quotient_small(self.small.unsigned_abs(), n, SMALL)),
             (None, Some(_)) => {
                 let sum = self.integer();
-                let negative = sum.sign() == num_bigint::Sign::Minus;
+                let negative = sum.sign() == Sign::Minus;
                 signed(negative, quotient(sum.magnitude().clone(), n.into(), LONG).value())
             }
         }
@@ -150,10 +203,10 @@ impl ExactSum {
             (None, None) => (BigInt::from(self.small), BigInt::from(below.small)),
             _ => (self.integer(), below.integer()),
         };
-        if below.sign() == num_bigint::Sign::NoSign {
+        if below.sign() == Sign::NoSign {
             return None;
         }
-        let negative = (above.sign() == num_bigint::Sign::Minus) != (below.sign() == num_bigint::Sign::Minus);
+        let negative = (above.sign() == Sign::Minus) != (below.sign() == Sign::Minus);
         Some(signed(negative, quotient(above.magnitude().clone(), below.magnitude().clone(), 0).value()))
     }
 
@@ -202,6 +255,26 @@ impl WideSum {
         if self.high == 0 { Ok(self.low) } else { Err(self.integer()) }
     }
 
+    /// Takes another sum away.
+    pub fn subtract(&mut self, other: &WideSum) {
+        let (sum, over) = self.low.overflowing_sub(other.low);
+        self.low = sum;
+        if over {
+            self.high -= other.low.signum() as i64;
+        }
+        self.high -= other.high;
+    }
+
+    /// Its parts, to go on from.
+    pub fn to_kept(self) -> (i128, i64) {
+        (self.low, self.high)
+    }
+
+    /// A sum from its parts.
+    pub fn of_kept((low, high): (i128, i64)) -> Self {
+        Self { low, high }
+    }
+
     fn integer(&self) -> BigInt {
         BigInt::from(self.low) + (BigInt::from(self.high) << 128)
     }
@@ -215,7 +288,7 @@ impl WideSum {
         }
         let (sum, power) = (self.integer(), BigUint::from(10_u8).pow(u32::from(scale.unsigned_abs())));
         let (above, below) = if scale < 0 { (power, BigUint::from(n)) } else { (1_u8.into(), power * n) };
-        signed(sum.sign() == num_bigint::Sign::Minus, quotient(sum.magnitude() * above, below, 0).value())
+        signed(sum.sign() == Sign::Minus, quotient(sum.magnitude() * above, below, 0).value())
     }
 }
 
@@ -321,6 +394,15 @@ impl Long {
         Box::new(Self { positive: [0; WORDS], negative: [0; WORDS] })
     }
 
+    /// Adds a small sum with the other sign.
+    fn add_negated(&mut self, small: i128) {
+        // The least has no opposite.
+        match small.checked_neg() {
+            Some(negated) => self.add(negated, SMALL),
+            None => (0..2).for_each(|_| self.add(-(small / 2), SMALL)),
+        }
+    }
+
     fn add(&mut self, mantissa: i128, exponent: i32) {
         let at = (exponent - LONG) as usize;
         let (word, shift) = (at / 64, at % 64);
@@ -383,6 +465,12 @@ mod tests {
             let mut merged = sum(left);
             merged.merge(&sum(right));
             assert_eq!(merged.value().to_bits(), whole.value().to_bits(), "{values:?}");
+            // Kept, and gone on from.
+            let mut kept = ExactSum::of_kept(&merged.to_kept()).unwrap();
+            assert_eq!(kept.value().to_bits(), whole.value().to_bits(), "{values:?}");
+            assert!(kept.subtract(&sum(left)));
+            assert_eq!(kept.value().to_bits(), sum(right).value().to_bits(), "{values:?}");
+            assert!(kept.subtract(&sum(right)) && kept.value() == 0.0);
             // Taken away again, nothing is left.
             values.iter().for_each(|value| merged.add(-value));
             assert_eq!(merged.value(), 0.0, "{values:?}");
@@ -448,6 +536,11 @@ mod tests {
         twice.merge(&twice.clone());
         assert_eq!(twice.value().unwrap_err().to_string(), "340282366920938463463374607431768211454");
         assert_eq!(twice.mean(2, 0), i128::MAX as f64);
+        twice.subtract(&WideSum::of_kept(twice.to_kept()));
+        assert_eq!(twice.value(), Ok(0));
+        twice.add(i128::MIN);
+        twice.subtract(&sum);
+        assert_eq!(twice.value().unwrap_err().to_string(), "-170141183460469231731687303715884105733");
         let mut small = WideSum::default();
         small.add(-5);
         assert_eq!((small.mean(30, 0), small.mean(3, 1), small.mean(3, -1)), (-1.0 / 6.0, -1.0 / 6.0, -50.0 / 3.0));

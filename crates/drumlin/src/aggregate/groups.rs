@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::compute::{cast, take};
+use arrow::datatypes::Schema;
 use arrow::row::{RowConverter, SortField};
 
 use super::codes::{Combinations, RowCodes, picked};
@@ -152,15 +153,69 @@ impl Groups {
 
     /// Takes in other groups of the same plan.
     pub fn merge(&mut self, other: Groups) {
+        self.merge_mapped(other);
+    }
+
+    /// The same; returns the numbers that they have here.
+    pub(super) fn merge_mapped(&mut self, other: Groups) -> Vec<u32> {
+        let (map, states) = self.mapped(other);
+        for (state, more) in self.states.values_mut().zip(states) {
+            state.merge(more, &map);
+        }
+        map
+    }
+
+    /// The numbers that other groups have here, which get places if they are new, and what is known of them.
+    pub(super) fn mapped(&mut self, other: Groups) -> (Vec<u32>, impl Iterator<Item = AggregateState> + use<>) {
         let number = |at: usize| {
             let key = other.keys.get(at);
             self.keys.number(key, keys::hash(key))
         };
         let map: Vec<u32> = (0..other.keys.count()).map(number).collect();
         self.grow();
-        for (state, more) in self.states.values_mut().zip(other.states.into_values()) {
-            state.merge(more, &map);
+        (map, other.states.into_values())
+    }
+
+    /// The numbers of groups with these keys, which get places if they are new.
+    pub(super) fn numbers_of(&mut self, key_columns: &[ArrayRef], rows: usize) -> Result<Vec<u32>> {
+        if self.plan.width() == 0 {
+            return Ok(vec![0; rows]);
         }
+        let found = self.converter.convert_columns(key_columns)?;
+        let ids = found.iter().map(|key| self.keys.number(key.data(), keys::hash(key.data()))).collect();
+        self.grow();
+        Ok(ids)
+    }
+
+    /// What is known of them, with the place of each aggregate among those asked for.
+    pub(super) fn states_mut(&mut self) -> impl Iterator<Item = (usize, &mut AggregateState)> {
+        self.states.iter_mut().map(|(at, state)| (*at, state))
+    }
+
+    /// The same, to be looked at.
+    pub(super) fn states(&self) -> impl Iterator<Item = &AggregateState> {
+        self.states.values()
+    }
+
+    pub(super) fn plan(&self) -> &Grouping {
+        &self.plan
+    }
+
+    /// The numbers of all, ordered by their keys.
+    pub(super) fn in_order(&self) -> Vec<u32> {
+        self.keys.in_order()
+    }
+
+    /// The keys of some.
+    pub(super) fn keys_of(&self, ids: &[u32]) -> Result<RecordBatch> {
+        let fields: Vec<_> = self.plan.schema.fields()[..self.plan.width()].to_vec();
+        let parser = self.converter.parser();
+        let columns = match fields.is_empty() {
+            true => Vec::new(),
+            false => self.converter.convert_rows(ids.iter().map(|id| parser.parse(self.keys.get(*id as usize))))?,
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(ids.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 
     /// About how much memory they take.
@@ -180,8 +235,13 @@ impl Groups {
 
     /// A row for each group, ordered by the keys, nulls first.
     pub fn finish(self) -> Result<RecordBatch> {
+        let ids = self.keys.in_order();
+        self.finish_in(&ids)
+    }
+
+    /// A row for each of some groups, in this order.
+    pub(super) fn finish_in(self, ids: &[u32]) -> Result<RecordBatch> {
         let Self { plan, converter, keys, mut states, .. } = self;
-        let ids = keys.in_order();
         let mut columns = Vec::with_capacity(plan.schema.fields().len());
         if plan.width() > 0 {
             let parser = converter.parser();
@@ -191,7 +251,7 @@ impl Groups {
         for ((bound, needs), field) in plan.aggregates.iter().zip(fields) {
             let named = |e: Error| e.context(format!("aggregate '{}'", field.name()));
             let state = states.get_mut(needs).expect("what is needed is known");
-            columns.push(state.finish(&ids, bound, field.data_type()).map_err(named)?);
+            columns.push(state.finish(ids, bound, field.data_type()).map_err(named)?);
         }
         for (column, field) in columns.iter_mut().zip(plan.schema.fields()) {
             if column.data_type() != field.data_type() {

@@ -17,6 +17,7 @@ mod bucket;
 mod codes;
 mod exact;
 mod groups;
+mod kept;
 mod keys;
 mod plan;
 mod runs;
@@ -24,4 +25,5 @@ mod state;
 
 pub use bucket::{Every, Length};
 pub use groups::{Groups, in_order};
+pub use kept::{KeptGroups, RANK_FROM};
 pub use plan::{Aggregate, Function, GroupBy, Grouping};

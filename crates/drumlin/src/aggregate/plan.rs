@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
 
 use super::bucket::{Buckets, Every};
 use crate::base::{Error, Result, TypeName};
 use crate::filter::{BoundExpression, Expression, column_meant, find_column};
 
 /// What is made of the values of a group. All but [`Function::Count`] without a column leave nulls out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Function {
     /// How many there are: rows, or values that are not null.
     Count,
@@ -45,7 +46,7 @@ pub enum Function {
 
 impl Function {
     /// Its name in messages.
-    fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Count => "count",
             Self::CountDistinct => "count_distinct",
@@ -67,7 +68,7 @@ impl Function {
 
 /// An aggregate: what is made of a column, or of a calculation in the language of filters, whose values are exact as long as there are
 /// only integers and decimals (`Int64` or `Decimal128(38, scale)`) and doubles otherwise.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Aggregate {
     /// Its name in the result.
     pub name: String,
@@ -78,7 +79,7 @@ pub struct Aggregate {
 }
 
 /// Which groups rows are put in, and what is made of them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupBy {
     /// Columns: rows that are equal in them are of one group. Nulls are equal to each other, NaN to itself, and -0.0 to 0.0.
     pub keys: Vec<String>,

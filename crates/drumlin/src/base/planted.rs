@@ -316,6 +316,12 @@ pub enum Bug {
     MissEqualTimes = 36,
     /// Of two sides of a join that pass each other, the last row before the next ones is not kept.
     DropEarlier = 37,
+    /// Groups of a view keep what rows gave that are gone.
+    UpdateWithoutRetraction = 38,
+    /// A view that is behind with a source is said to have caught up though nothing was done.
+    CatchUpWithoutRows = 39,
+    /// A change of a view's source is taken as prepared, whatever became of the source in between.
+    TrustOldDelta = 42,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -19,6 +19,8 @@ pub enum WarningKind {
     ReclaimIncomplete,
     /// Very many nodes were deleted in one commit, because a presence ended.
     LargeCascade,
+    /// A view could not be brought up to date after a commit.
+    ViewBehind,
 }
 
 impl WarningKind {
@@ -31,6 +33,7 @@ impl WarningKind {
             WarningKind::ManyRetries => "many_retries",
             WarningKind::ReclaimIncomplete => "reclaim_incomplete",
             WarningKind::LargeCascade => "large_cascade",
+            WarningKind::ViewBehind => "view_behind",
         }
     }
 }

@@ -12,6 +12,7 @@ mod patterns;
 mod payload;
 mod presences;
 mod projection;
+mod row_views;
 mod sequences;
 mod sessions;
 mod state;
@@ -26,8 +27,8 @@ pub use effects::effect::{Effect, TransactionRecord};
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
     FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_GENERATED, FEATURE_HISTORY,
-    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL, FEATURE_UNIQUE, FEATURES_KEPT,
-    FEATURES_KNOWN,
+    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL, FEATURE_UNIQUE, FEATURE_VIEWS,
+    FEATURES_KEPT, FEATURES_KNOWN,
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};
@@ -44,6 +45,7 @@ pub use patterns::trigger::{Action, Trigger, TriggerFilter};
 pub use payload::{Content, Entries, Items, PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, Payload, PayloadWriter, Value};
 pub use presences::{PresenceChange, PresenceRecord, Presences};
 pub use projection::{MaterializedView, Projection, ProjectionEntry, ProjectionFn, Rule, Views};
+pub use row_views::{RowView, RowViews, StalePolicy, ViewDefinition};
 pub use sequences::Sequences;
 pub use sessions::Sessions;
 pub use state::{Snapshot, State};

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, Rule, Sequences, Sessions,
+    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, Rule, RowViews, Sequences, Sessions,
     TableMap, Totals, Trash, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
@@ -59,6 +59,8 @@ pub struct State {
     pub sequences: Sequences,
     /// Who follows them.
     pub followers: Followers,
+    /// Views of rows.
+    pub row_views: RowViews,
     /// Presences.
     pub presences: Presences,
     /// Snapshots by name.
@@ -131,6 +133,7 @@ impl State {
             trash: self.trash.clone(),
             sequences: self.sequences.clone(),
             followers: self.followers.clone(),
+            row_views: self.row_views.clone(),
             presences: self.presences.clone(),
             snapshots: self.snapshots.clone(),
             ledger: self.ledger.clone(),

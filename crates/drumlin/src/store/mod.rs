@@ -17,6 +17,7 @@ mod presence;
 mod purge;
 mod read;
 mod upkeep;
+mod view;
 mod write;
 
 pub use audit::doctor::{Diagnosis, Finding};
@@ -78,5 +79,6 @@ pub use upkeep::layout::{CellKind, Layout, LayoutBlock, LayoutCell, LayoutOption
 pub use upkeep::metrics::{Metric, MetricValue, metrics, prometheus};
 pub use upkeep::plans::VacuumPlan;
 pub use upkeep::reclaim::{Holding, ReclaimOptions, ReclaimReport};
+pub use view::{CatchUpReport, ViewInfo, ViewOptions};
 pub use write::by_key::RowsReport;
 pub use write::frame::{Frame, TableOptions, WriteOptions};

@@ -19,3 +19,4 @@ mod processes;
 mod rows;
 mod seeds;
 mod support;
+mod views;

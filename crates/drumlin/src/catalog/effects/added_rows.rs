@@ -60,6 +60,8 @@ impl Effect {
             | Effect::DropIndex { .. }
             | Effect::PutRuns { .. }
             | Effect::ProveIndex { .. }
+            | Effect::PutView { .. }
+            | Effect::MarkView { .. }
             | Effect::PutFollower { .. }
             | Effect::Presences(_) => false,
         }

@@ -3,13 +3,14 @@
 //! The encoding is postcard, so the order of variants and fields is part of the format: only add at the end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Version};
 use crate::block::Address;
 use crate::catalog::{
-    Follower, HoldKind, Inline, NodeEffects, Path, PresenceChange, Projection, Retention, TriggerFilter,
+    Follower, HoldKind, Inline, NodeEffects, Path, PresenceChange, Projection, Retention, TriggerFilter, ViewDefinition,
 };
 use crate::table::{
     Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
@@ -395,6 +396,23 @@ pub enum Effect {
     },
     /// Begins, renews or ends presences. Nodes that end with them are deleted by effects of their own, in the same transaction.
     Presences(PresenceChange),
+    /// Makes a table a view, which is behind with no source.
+    PutView {
+        /// The table, which is empty.
+        table: TableId,
+        /// What it is of.
+        #[serde(with = "crate::base::json_text")]
+        definition: Arc<ViewDefinition>,
+    },
+    /// A view is behind with sources, or is so no more.
+    MarkView {
+        /// The table of the view; one that is none any more is ignored.
+        table: TableId,
+        /// The paths of the sources.
+        sources: Vec<Path>,
+        /// Which of both.
+        behind: bool,
+    },
 }
 
 impl Effect {
@@ -423,6 +441,8 @@ impl Effect {
             | Effect::PutRuns { table, .. }
             | Effect::ProveIndex { table, .. }
             | Effect::PutFollower { table, .. }
+            | Effect::PutView { table, .. }
+            | Effect::MarkView { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -505,6 +525,8 @@ impl Effect {
             | Effect::PutRuns { table, .. }
             | Effect::ProveIndex { table, .. }
             | Effect::PutFollower { table, .. }
+            | Effect::PutView { table, .. }
+            | Effect::MarkView { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

@@ -20,7 +20,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_UNIQUE
     | FEATURE_TTL
     | FEATURE_FOLLOWERS
-    | FEATURE_PRESENCES;
+    | FEATURE_PRESENCES
+    | FEATURE_VIEWS;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -33,7 +34,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_UNIQUE
     | FEATURE_TTL
     | FEATURE_FOLLOWERS
-    | FEATURE_PRESENCES;
+    | FEATURE_PRESENCES
+    | FEATURE_VIEWS;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -69,6 +71,8 @@ pub const FEATURE_TTL: u64 = 16384;
 pub const FEATURE_FOLLOWERS: u64 = 32768;
 /// The entry begins, renews or ends presences, or nodes end with them or by themselves.
 pub const FEATURE_PRESENCES: u64 = 65536;
+/// The entry makes views of rows, or says with which sources they are behind. A build that does not know them would change sources alone.
+pub const FEATURE_VIEWS: u64 = 131072;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -102,6 +106,7 @@ impl Effect {
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
             Effect::Presences(_) => FEATURE_PRESENCES,
+            Effect::PutView { .. } | Effect::MarkView { .. } => FEATURE_VIEWS,
             Effect::Nodes(nodes) if nodes.end() => FEATURE_PRESENCES,
             Effect::PutIndex { definition, .. } if definition.is_unique() => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,

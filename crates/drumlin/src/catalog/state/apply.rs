@@ -112,6 +112,11 @@ impl State {
                 self.get(*table)?;
                 self.followers.put(*table, name, follower.as_ref());
             }
+            Effect::PutView { table, definition } => {
+                self.get(*table)?;
+                self.row_views.put(*table, definition);
+            }
+            Effect::MarkView { table, sources, behind } => self.row_views.mark(*table, sources, *behind),
             Effect::Presences(change) => self.presences.apply(change, time)?,
             Effect::PutIndex { table, definition } => {
                 let next = self.get(*table)?.with_index(definition)?;
@@ -138,6 +143,7 @@ impl State {
             Effect::DropTable { table } => {
                 let path = self.unlink(*table, seq)?;
                 self.trash.put(*table, path, time);
+                self.row_views.forget(*table);
             }
             Effect::CopyTable { from, table, path, version } => self.copy_table(*from, *table, path, *version, seq)?,
             Effect::AdoptTables { tables } => self.adopt_tables(tables, seq, time)?,

@@ -27,7 +27,7 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Presences, Sequences, State, TableMap, Trash};
+use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -93,6 +93,9 @@ pub struct Index {
     /// After those, if there have ever been any.
     #[serde(skip)]
     presences: Presences,
+    /// After those, if there are any: views of rows.
+    #[serde(skip)]
+    row_views: Chunks<TableId>,
 }
 
 impl Index {
@@ -103,16 +106,22 @@ impl Index {
             let bytes = postcard::to_extend(&self.holds, bytes)?;
             let bytes = postcard::to_extend(&self.uses, bytes)?;
             let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
-            let (presences, followers) = (!self.presences.is_empty(), !self.followers.is_empty());
-            if !presences && !followers && self.sequences.is_empty() {
+            let views = !self.row_views.is_empty();
+            let presences = views || !self.presences.is_empty();
+            let followers = presences || !self.followers.is_empty();
+            if !followers && self.sequences.is_empty() {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.sequences, bytes)?;
-            if !presences && !followers {
+            if !followers {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.followers, bytes)?;
-            if presences { postcard::to_extend(&self.presences, bytes) } else { Ok(bytes) }
+            if !presences {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.presences, bytes)?;
+            if views { postcard::to_extend(&self.row_views, bytes) } else { Ok(bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -129,7 +138,8 @@ impl Index {
             let (sequences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (presences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, presences, ..index };
+            let (row_views, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, presences, row_views, ..index };
             Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
@@ -187,6 +197,12 @@ impl Index {
                 &mut pack,
             )?,
             presences: now.presences.clone(),
+            row_views: write_map(
+                Section::new(&old.row_views, &emptied),
+                &then.row_views.0,
+                &now.row_views.0,
+                &mut pack,
+            )?,
             holds: now.holds.clone(),
             uses: now.uses,
         };
@@ -205,7 +221,7 @@ impl Index {
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
         let rest = of(&self.instants).chain(of(&self.pasts)).chain(self.page_places());
-        catalog.chain(ledger).chain(rest).chain(of(&self.sequences)).chain(of(&self.followers))
+        catalog.chain(ledger).chain(rest).chain(of(&self.sequences)).chain(of(&self.followers)).chain(of(&self.row_views))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].
@@ -252,7 +268,8 @@ impl Index {
             )?,
         };
         state.sequences = Sequences(read_map(chunks.by_ref().take(self.sequences.len()))?);
-        state.followers = Followers(read_map(chunks.take(self.followers.len()))?);
+        state.followers = Followers(read_map(chunks.by_ref().take(self.followers.len()))?);
+        state.row_views = RowViews(read_map(chunks.take(self.row_views.len()))?);
         Ok(state)
     }
 

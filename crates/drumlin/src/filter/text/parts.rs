@@ -63,6 +63,17 @@ impl Filter {
         Filter(Expr::Compare { op: CompareOp::Le, left, right: Box::new(Expr::Literal(Literal::Moment(right))) })
     }
 
+    /// The filter that is true for rows with a time in a column, which is of type `data_type`, from the first of two on and not later than the other, in the units of the column;
+    /// `None` if it has no times.
+    pub fn within(column: &str, data_type: &DataType, (from, until): (i64, i64)) -> Option<Filter> {
+        let compare = |op: CompareOp, value: i64| {
+            let moment = Moment::of_stored(data_type, i128::from(value))?;
+            let left = Box::new(Expr::Column(vec![column.to_owned()]));
+            Some(Filter(Expr::Compare { op, left, right: Box::new(Expr::Literal(Literal::Moment(moment))) }))
+        };
+        Some(compare(CompareOp::Ge, from)?.and(compare(CompareOp::Le, until)?))
+    }
+
     /// The names of the columns that it refers to beside these values.
     pub fn columns_beside(&self, values: &[Expression]) -> BTreeSet<String> {
         let nothing = |expr: &Expr| values.iter().any(|value| value.0 == *expr).then_some(Expr::Literal(Literal::Null));

@@ -41,7 +41,7 @@ impl Store {
         build: impl FnMut(&State) -> Result<Vec<Effect>> + Send + 'static,
     ) -> Result<Arc<State>> {
         let base = self.current()?;
-        self.commit(Proposal::new(base, Footprint::default(), Work::Build(Box::new(build))))
+        self.commit(Proposal::new(base, Footprint::default(), Work::Build(Box::new(build))).else_behind())
     }
 
     /// The same, of effects prepared on `base`. Returns the state after, and what `build` returned beside the effects.
@@ -68,7 +68,10 @@ impl Store {
             Ok(effects)
         };
         let work = Work::Build(Box::new(build));
-        let after = self.commit(Proposal::new(base, footprint, work))?;
+        // Who has read something prepares again.
+        let reads = !footprint.reads.is_empty();
+        let proposal = Proposal::new(base, footprint, work);
+        let after = self.commit(if reads { proposal } else { proposal.else_behind() })?;
         Ok((after, given.take()?))
     }
 
@@ -101,7 +104,8 @@ impl Store {
             Ok(())
         };
         let adds_rows = adds_rows && base.has_unique_indexes();
-        self.commit(Proposal::new(base, Footprint::default(), Work::InTurn(Box::new(work))).adding_rows(adds_rows))?;
+        let work = Work::InTurn(Box::new(work));
+        self.commit(Proposal::new(base, Footprint::default(), work).adding_rows(adds_rows).else_behind())?;
         given.take()
     }
 
@@ -115,6 +119,15 @@ impl Store {
             let bound = self.options().checkpoint_log_bytes;
             self.upkeep().background().take_error(|| self.commits().log().bytes(), bound)?;
         }
-        self.commits().commit(self.proven(proposal)?)
+        let catches_up = proposal.is_of_views();
+        let before = self.commits().newest().state();
+        let proposal = self.with_views(self.proven(proposal)?)?;
+        let answer = self.commits().commit(proposal);
+        if let Ok(after) = &answer
+            && !catches_up
+        {
+            self.catch_up_views_after(&before, after);
+        }
+        answer
     }
 }

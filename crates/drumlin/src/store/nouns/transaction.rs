@@ -60,6 +60,8 @@ pub(in crate::store) struct OpenTransaction {
     reads: Footprint,
     pub(in crate::store) writers: Vec<BlockWriter>,
     numbers: Arc<OwnNumbers>,
+    /// Whether it may change the rows of views.
+    pub of_views: bool,
 }
 
 impl fmt::Debug for Transaction {
@@ -88,7 +90,7 @@ impl Store {
         let draft = Draft::new(seen, base.seq.next(), time);
         let seq = base.seq;
         let (reads, writers, numbers) = (Footprint::default(), Vec::new(), Arc::default());
-        let open = OpenTransaction { base, began: time, pin, draft, reads, writers, numbers };
+        let open = OpenTransaction { base, began: time, pin, draft, reads, writers, numbers, of_views: false };
         let status = Mutex::new(Status::Open(Box::new(open)));
         let table_changes = AtomicU64::new(0);
         let shared = TransactionState { store: self.clone(), seq, read_only, attempts, table_changes, status };
@@ -448,8 +450,9 @@ impl OpenTransaction {
             return Ok(self.base);
         }
         // The pin stays until the end.
-        let Self { base, began, pin: _pin, draft, reads, writers, .. } = *self;
-        let answer = store.commit(Proposal::new(base, reads, Work::Done(Box::new(draft))).since(began));
+        let Self { base, began, pin: _pin, draft, reads, writers, of_views, .. } = *self;
+        let proposal = Proposal::new(base, reads, Work::Done(Box::new(draft))).since(began);
+        let answer = store.commit(if of_views { proposal.of_views() } else { proposal });
         if may_be_there(&answer) {
             writers.into_iter().for_each(BlockWriter::keep);
             return answer;

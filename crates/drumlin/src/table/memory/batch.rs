@@ -170,6 +170,13 @@ impl RowsChange {
         Self::new(codec, None, Some(&RecordBatch::try_new(codec.key_schema().clone(), columns)?))
     }
 
+    /// Adds the keys that it writes or deletes to `keys`.
+    pub fn copy_keys(&self, codec: &TableCodec, keys: &mut Keys) -> Result<()> {
+        let prepared = self.prepared(codec)?;
+        prepared.puts.iter().chain(prepared.deletes.iter()).for_each(|key| keys.push_key(key));
+        Ok(())
+    }
+
     /// Whether it writes rows.
     pub fn has_rows(&self) -> bool {
         !self.puts.is_empty()

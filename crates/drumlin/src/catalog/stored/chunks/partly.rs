@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{Followers, Sequences, State, TableMap, Trash};
+use crate::catalog::{Followers, RowViews, Sequences, State, TableMap, Trash};
 use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -133,6 +133,8 @@ impl Index {
         let followers = take(self.followers.len());
         state.followers = Followers(read_some("followers", &self.followers, followers, &mut lost, id));
         state.presences = self.presences.clone();
+        let views = take(self.row_views.len());
+        state.row_views = RowViews(read_some("views", &self.row_views, views, &mut lost, id));
         state.tables = TableMap::of(tables);
         (state, lost)
     }

@@ -9,3 +9,4 @@ pub(in crate::store) mod proposal;
 pub(in crate::store) mod queue;
 pub(in crate::store) mod syncer;
 pub(in crate::store) mod turns;
+pub(in crate::store) mod view_proof;

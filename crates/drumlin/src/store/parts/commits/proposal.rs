@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::proof::UniqueProof;
+use super::view_proof::{ViewProof, refuse_changes_of_views};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Draft, Effect, Footprint, State, TransactionRecord, carry_over, check_written};
@@ -55,6 +56,12 @@ pub(in crate::store) struct Proposal {
     pub proof: UniqueProof,
     /// See [`Proposal::adding_rows`].
     adds_rows: bool,
+    /// What it changes in views.
+    pub views: ViewProof,
+    /// See [`Proposal::else_behind`].
+    else_behind: bool,
+    /// See [`Proposal::of_views`].
+    of_views: bool,
 }
 
 impl Proposal {
@@ -67,6 +74,9 @@ impl Proposal {
             note: Note::default(),
             proof: UniqueProof::default(),
             adds_rows: false,
+            views: ViewProof::default(),
+            else_behind: false,
+            of_views: false,
         }
     }
 
@@ -79,6 +89,21 @@ impl Proposal {
     /// indexes, and refused if it does.
     pub fn adding_rows(self, adds: bool) -> Self {
         Self { adds_rows: adds, ..self }
+    }
+
+    /// The same, which nobody prepares again: where the sources of views have changed, these are behind afterwards.
+    pub fn else_behind(self) -> Self {
+        Self { else_behind: true, ..self }
+    }
+
+    /// Whether it may change the rows of views.
+    pub fn is_of_views(&self) -> bool {
+        self.of_views
+    }
+
+    /// The same, which may change the rows of views.
+    pub fn of_views(self) -> Self {
+        Self { of_views: true, ..self }
     }
 
     /// Whether rows that it adds on the state `now` are to be compared with unique indexes before its turn.
@@ -148,7 +173,7 @@ pub(in crate::store) fn admit(
     again: bool,
     (seq, time, ages): (Seq, Timestamp, Timestamp),
 ) -> Result<(TransactionRecord, State)> {
-    let Proposal { base, footprint, work, proof, .. } = proposal;
+    let Proposal { base, footprint, work, proof, views, else_behind, of_views, .. } = proposal;
     if !newest && !planted(Bug::SkipFootprint) {
         footprint.check(base, working)?;
     }
@@ -185,6 +210,10 @@ pub(in crate::store) fn admit(
     };
     let (mut next, mut transaction) = draft.into_parts();
     proof.check(working, &next, &transaction)?;
+    if !*of_views {
+        refuse_changes_of_views(working, &transaction)?;
+    }
+    transaction.effects.extend(views.admit(working, &mut next, &transaction, *else_behind, (seq, time))?);
     if !transaction.effects.is_empty()
         && let Some(story) = proposal.story(&transaction, working, &next, time)?
     {
@@ -226,6 +255,7 @@ fn is_upkeep(effect: &Effect) -> bool {
             | Effect::AddInline { .. }
             | Effect::Reclaimed { .. }
             | Effect::PutFollower { .. }
+            | Effect::MarkView { .. }
             | Effect::OpenSession { .. }
             | Effect::FenceSessions { .. }
             | Effect::ForgetSessions { .. }
