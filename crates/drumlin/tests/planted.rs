@@ -99,6 +99,12 @@ mod rows {
 mod seeds;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/views"]
+mod views {
+    pub mod changes;
+    pub mod made;
+    pub mod writers;
+}
 
 use std::sync::Arc;
 
@@ -125,6 +131,7 @@ use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_t
 use random::{Op, apply, compare, draw, run};
 use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
+use views::{changes, writers};
 
 /// Those of which history a store has.
 const HISTORIES: [(Bug, fn() -> Result<(), String>); 6] = [
@@ -415,7 +422,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 135] = [
+    let single: [(Bug, Check); 138] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -497,6 +504,9 @@ fn main() {
         (Bug::TrustHitsOfGroups, in_memory::rewritten_rows_are_hidden),
         (Bug::MissEqualTimes, brute::joins),
         (Bug::DropEarlier, brute::joins),
+        (Bug::UpdateWithoutRetraction, changes::views),
+        (Bug::CatchUpWithoutRows, changes::views),
+        (Bug::TrustOldDelta, writers::many_writers),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

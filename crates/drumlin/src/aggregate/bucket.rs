@@ -198,8 +198,8 @@ impl Buckets {
     pub fn bounds(&self, labels: &ArrayRef) -> Result<Option<(i64, i64)>> {
         let all = narrow_integers(labels).ok_or_else(|| Error::invalid("buckets need timestamps or dates"))?;
         let known = (0..labels.len()).filter(|at| labels.is_valid(*at)).map(|at| all[at]);
-        let Some((first, last)) =
-            known.fold(None, |ends: Option<(i64, i64)>, at| Some(ends.map_or((at, at), |(a, b)| (a.min(at), b.max(at)))))
+        let Some((first, last)) = known
+            .fold(None, |ends: Option<(i64, i64)>, at| Some(ends.map_or((at, at), |(a, b)| (a.min(at), b.max(at)))))
         else {
             return Ok(None);
         };

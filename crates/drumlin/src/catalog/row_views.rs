@@ -81,6 +81,11 @@ impl RowViews {
         self.0.iter().map(|(table, view)| (*table, view))
     }
 
+    /// Whether one is behind.
+    pub fn any_behind(&self) -> bool {
+        self.0.values().any(|view| !view.behind.is_empty())
+    }
+
     /// Makes one, which is behind with no source.
     pub(super) fn put(&mut self, table: TableId, definition: &Arc<ViewDefinition>) {
         let view = RowView { definition: definition.clone(), behind: OrdMap::new() };

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, Rule, RowViews, Sequences, Sessions,
-    TableMap, Totals, Trash, Trigger, Views,
+    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule, Sequences,
+    Sessions, TableMap, Totals, Trash, Trigger, Views,
 };
 use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;

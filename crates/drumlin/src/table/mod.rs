@@ -55,7 +55,7 @@ pub use read::select::expiry::next_expiry;
 pub use read::select::matches::Matches;
 pub use read::select::matching::{FoundRows, matching_rows};
 pub use read::select::range::KeyRange;
-pub use schema::arrays::{find as find_column, find_requested, into_type, shown};
+pub use schema::arrays::{HIDDEN, find as find_column, find_requested, into_type, is_hidden, shown, without_hidden};
 pub use schema::claims::forgotten;
 pub use schema::column::repeated;
 pub use schema::compression::{compressed_as, compression_of};

@@ -27,7 +27,9 @@ use super::sections::{NodeWriter, TreeBuilder};
 use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
-use crate::catalog::{FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash};
+use crate::catalog::{
+    FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
+};
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
 use pages::{PageChunk, write_pages};
@@ -139,7 +141,8 @@ impl Index {
             let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (presences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (row_views, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, presences, row_views, ..index };
+            let index =
+                Self { instants, holds, uses, pasts, pages, sequences, followers, presences, row_views, ..index };
             Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
@@ -221,7 +224,12 @@ impl Index {
         let catalog = of(&self.nodes).chain(of(&self.tables)).chain(of(&self.trash)).chain(of(&self.snapshots));
         let ledger = of(&self.blocks).chain(of(&self.shared)).chain(of(&self.condemned)).chain(of(&self.inline));
         let rest = of(&self.instants).chain(of(&self.pasts)).chain(self.page_places());
-        catalog.chain(ledger).chain(rest).chain(of(&self.sequences)).chain(of(&self.followers)).chain(of(&self.row_views))
+        catalog
+            .chain(ledger)
+            .chain(rest)
+            .chain(of(&self.sequences))
+            .chain(of(&self.followers))
+            .chain(of(&self.row_views))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].

@@ -294,9 +294,15 @@ fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf
     let copy = |path: &Path, table, version| CopyOf { table, version, from: path.clone(), to: path.clone() };
     if let AsOf::Snapshot(name) = as_of {
         let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));
-        found.extend(held.into_iter().map(|(path, (table, version))| copy(&path, table, Some(version))));
+        let held = held.into_iter().filter(|(_, (table, _))| state.row_views.get(*table).is_none());
+        found.extend(held.map(|(path, (table, version))| copy(&path, table, Some(version))));
     } else {
+        let literal = pattern.literal().is_some();
         for (path, id) in state.ids_matching(pattern) {
+            // Views follow their sources.
+            if !literal && state.row_views.get(id).is_some() {
+                continue;
+            }
             if *as_of == AsOf::Newest || !is_younger(&*state.get(id)?, as_of) {
                 found.push(copy(path, id, version_of(state, path, as_of)?));
             }

@@ -28,8 +28,8 @@ use crate::store::parts::{OpenFeed, Pin};
 use crate::store::read::diff::Diff;
 use crate::store::read::resolve::of_table;
 use crate::table::{
-    MemRows, MemtablePart, ReadPoint, StoredSchema, TableState, VersionKind, View, read_history, written_after,
-    written_keys,
+    MemRows, MemtablePart, ReadPoint, StoredSchema, TableState, VersionKind, View, is_hidden, read_history,
+    written_after, written_keys,
 };
 
 /// How long a feed waits at most before it looks whether it is to stop.
@@ -62,7 +62,9 @@ impl RowChanges {
         let added = [("_change", DataType::Utf8), ("_version", DataType::UInt64), ("_time", utc)];
         let schema = self.rows.schema();
         let own: Vec<usize> = (0..schema.fields().len())
-            .filter(|at| added.iter().all(|(name, _)| name != schema.field(*at).name()))
+            .filter(|at| {
+                added.iter().all(|(name, _)| name != schema.field(*at).name()) && !is_hidden(schema.field(*at))
+            })
             .collect();
         let rows = self.rows.project(&own)?;
         let fields = rows.schema().fields().iter().cloned().collect::<Vec<_>>().into_iter();

@@ -67,7 +67,7 @@ impl Place {
     ) -> Result<T> {
         match self {
             Place::Store(store) => store.while_reclaimed(|| {
-                let (state, pin) = store.pinned_state()?;
+                let (state, pin) = store.pinned_with_views(&reads)?;
                 read(&state, &pin)
             }),
             Place::Transaction(transaction) => {

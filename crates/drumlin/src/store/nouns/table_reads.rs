@@ -15,6 +15,7 @@ use crate::store::read::resolve::{resolve, table_at};
 use crate::store::{AsOf, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
 use crate::table::{
     ConstraintsInfo, Lookup, ReadAs, Renew, Scan, ScanOptions, StoredSchema, TimeToLive, VersionRecord, View,
+    without_hidden,
 };
 
 impl Table {
@@ -63,7 +64,7 @@ impl Table {
     /// As [`Table::get_many`].
     pub fn view(&self, as_of: &AsOf) -> Result<TableView> {
         if let (Place::Store(store), AsOf::Newest) = (&self.place, as_of) {
-            let (state, pin) = store.pinned_state()?;
+            let (state, pin) = store.pinned_with_views(|state| self.reads_rows(state, as_of))?;
             if let Some(view) = self.found.view(store, &state, &pin) {
                 return Ok(view);
             }
@@ -191,7 +192,7 @@ impl Table {
     /// # Errors
     /// `NotFound` if there is no such table or version.
     pub fn schema(&self, as_of: &AsOf) -> Result<SchemaRef> {
-        Ok(self.stored_schema(as_of)?.0)
+        Ok(without_hidden(&self.stored_schema(as_of)?.0))
     }
 
     /// What rows must be for the table to take them, and what they have in columns that they lack: see [`crate::Alter::AddConstraints`].

@@ -21,7 +21,9 @@ pub(super) use commits::proof::{TableProof, UniqueProof, adding};
 pub(super) use commits::proposal::{Proposal, Work, admit};
 pub(super) use commits::queue::Answer;
 pub(super) use commits::turns::Commits;
-pub(super) use commits::view_proof::{SourceDelta, VIEWS_DEPTH_MAX, ViewChange, ViewProof, changed_sources};
+pub(super) use commits::view_proof::{
+    SourceDelta, VIEWS_DEPTH_MAX, ViewChange, ViewProof, changed_sources, refuse_view,
+};
 pub(super) use handles::Handles;
 pub(super) use reserved::Reserved;
 pub(super) use setting::{Setting, Tenure, check_process, holder};

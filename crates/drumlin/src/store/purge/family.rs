@@ -51,6 +51,11 @@ pub(in crate::store) fn family(state: &State, pattern: &Pattern) -> Result<Famil
             });
         }
     }
+    // Views are purged by themselves, see *run.rs*.
+    family.retain(|id, _| {
+        let named = || state.path_of(*id).is_some_and(|path| pattern.literal() == Some(path.as_str()));
+        state.row_views.get(*id).is_none() || named()
+    });
     Ok(family)
 }
 

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, StringArray};
 use roaring::RoaringBitmap;
 
 use super::family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
@@ -22,10 +23,11 @@ use super::report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Meter, Result, Seq, TableId, Task, Version};
 use crate::block::{Address, RepackPlan};
-use crate::catalog::{Effect, Pattern, State};
+use crate::catalog::{Effect, Footprint, Path, Pattern, State};
 use crate::filter::Filter;
 use crate::storage::names;
 use crate::store::commit::blocks::add_blocks;
+use crate::store::parts::{Proposal, Work};
 use crate::store::read::views::ATTEMPTS;
 use crate::store::upkeep::plans::blocks_with_holes;
 use crate::store::upkeep::reclaim::ReclaimReport;
@@ -65,6 +67,8 @@ pub struct Purge {
     store: Store,
     pattern: Pattern,
     filter: Filter,
+    /// Whether the rows of a view are to go, which are made again afterwards.
+    of_view: bool,
 }
 
 impl Purge {
@@ -73,7 +77,7 @@ impl Purge {
     /// # Errors
     /// As [`Purge::execute`].
     pub fn plan(&self, task: &Task) -> Result<PurgePlan> {
-        let Self { store, pattern, filter } = self;
+        let Self { store, pattern, filter, .. } = self;
         store.while_reclaimed(|| {
             let (state, _pin) = store.pinned_state()?;
             let family = named(&state, pattern, filter)?;
@@ -100,7 +104,16 @@ impl Purge {
             filter: self.filter.to_string(),
             ..PurgeReceipt::default()
         };
-        match self.run(task, &mut receipt) {
+        let views = self.purge_views(task, &mut receipt)?;
+        let done = self.run(task, &mut receipt);
+        for view in views {
+            // One that was dropped in between has no rows.
+            match self.store.catch_up_with(view, None, &task.cancel) {
+                Err(e) if done.is_ok() => return Err(e.context("the rows are erased; a view is still behind")),
+                _ => {}
+            }
+        }
+        match done {
             Ok(()) => Ok(receipt),
             Err(e) if receipt.commits.is_empty() => Err(e),
             Err(e) if e.kind() == ErrorKind::Cancelled => {
@@ -110,8 +123,62 @@ impl Purge {
         }
     }
 
+    /// Erases from all versions of views what they have of the tables that are purged; they are behind with these until the purge is done. Returns
+    /// the views.
+    fn purge_views(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<Vec<TableId>> {
+        let Self { store, pattern, filter, of_view } = self;
+        store.call()?;
+        let state = store.current()?;
+        let named_view = pattern.literal().and_then(|path| state.table_id_at(&Path::new(path).ok()?));
+        if !*of_view && named_view.is_some_and(|table| state.row_views.get(table).is_some()) {
+            return Err(Error::invalid(format!("'{pattern}' is a view; purge the tables that it is over")));
+        }
+        let mut views = Vec::new();
+        if state.row_views.is_empty() {
+            return Ok(views);
+        }
+        let purged = named(&state, pattern, filter)?;
+        for (table, view) in state.row_views.iter() {
+            let (over, definition) = (Pattern::new(&view.definition.over)?, &view.definition);
+            let of = |id: &TableId| state.path_of(*id).filter(|path| over.matches_path(path.as_str()));
+            let mut sources: Vec<Path> = purged.keys().filter_map(of).cloned().collect();
+            let Some(path) = state.path_of(table).filter(|_| !sources.is_empty()) else { continue };
+            let equal = match definition.path_columns.as_slice() {
+                [column] => {
+                    let names = sources.iter().filter_map(|source| over.variable_names(source.as_str()).ok()?.pop());
+                    let names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+                    Filter::one_of(column, &names)
+                }
+                _ => None,
+            };
+            let rows = equal.map_or_else(
+                || {
+                    // All rows, of all sources.
+                    sources = state.ids_matching(&over).map(|(path, _)| path.clone()).collect();
+                    let kept = state.get(table)?;
+                    let key = kept.order().first().cloned().unwrap_or_default();
+                    Filter::parse(&format!("\"{}\" is not null", key.replace('"', "\"\"")))
+                },
+                Ok,
+            )?;
+            let mark = Effect::MarkView { table, sources, behind: true };
+            let mark = Work::Build(Box::new(move |_| Ok(vec![mark.clone()])));
+            // Nobody catches up before all is done.
+            let after = store.commit(Proposal::new(state.clone(), Footprint::default(), mark).of_views())?;
+            receipt.commits.push(after.seq.0);
+            let own = Self { store: store.clone(), pattern: Pattern::of_path(path), filter: rows, of_view: true };
+            let done = own.execute(task)?;
+            receipt.commits.extend(done.commits);
+            receipt.bytes_written += done.bytes_written;
+            receipt.deleted.extend(done.deleted);
+            receipt.held.extend(done.held);
+            views.push(table);
+        }
+        Ok(views)
+    }
+
     fn run(&self, task: &Task, receipt: &mut PurgeReceipt) -> Result<()> {
-        let Self { store, pattern, filter } = self;
+        let Self { store, pattern, filter, .. } = self;
         store.call()?;
         let mut maintenance = store.upkeep().lock()?;
         let (before, begun) = (store.objects_of_log()?, store.current()?.seq);
@@ -152,7 +219,7 @@ impl Store {
     /// # Errors
     /// `InvalidArgument` if `pattern` is none.
     pub fn purge(&self, pattern: &str, filter: &Filter) -> Result<Purge> {
-        Ok(Purge { store: self.clone(), pattern: Pattern::new(pattern)?, filter: filter.clone() })
+        Ok(Purge { store: self.clone(), pattern: Pattern::new(pattern)?, filter: filter.clone(), of_view: false })
     }
 
     /// Numbers a version for the rows written by key, and turns them into row groups.

@@ -32,7 +32,7 @@ use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
 use crate::table::{
     Apart, Constants, IndexCost, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
-    rows_at_most, text_dictionary, union,
+    rows_at_most, text_dictionary, union, without_hidden,
 };
 
 /// What a data set is made of.
@@ -189,7 +189,7 @@ impl Dataset {
     fn of(place: Place, pattern: String, path_columns: Vec<String>, mut tables: Vec<Member>) -> Result<Self> {
         let schemas: Vec<SchemaRef> = tables.iter().map(|table| table.view.schema()).collect::<Result<_>>()?;
         let union = union(&schemas);
-        let (schema, apart) = (union.schema, union.apart.into_iter());
+        let (schema, apart) = (without_hidden(&Arc::new(union.schema)), union.apart.into_iter());
         let told = |apart: Apart| (apart.told(&schemas, |at| format!("in '{}'", tables[at].handle.path())), apart.name);
         let apart = Arc::new(apart.map(told).map(|(told, name)| (name, told)).collect());
         for (at, name) in path_columns.iter().enumerate() {

@@ -20,7 +20,8 @@ use crate::store::commit::in_groups::MemoryScope;
 use crate::store::parts::Pin;
 use crate::store::{Place, Store, Table};
 use crate::table::{
-    Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, find_requested, union,
+    Constants, ReadAs, ReadPoint, Scan, ScanOptions, TableCodec, View, difference, find_column, find_requested,
+    is_hidden, union,
 };
 
 /// The column that says what happened to a row.
@@ -177,7 +178,7 @@ impl Diff {
         let mut read: Vec<String> = match &options.columns {
             // Before rows in memory become row groups for it.
             Some(columns) => find_requested(whole, columns).map(|_| columns.clone())?,
-            None => whole.fields().iter().map(|field| field.name().clone()).collect(),
+            None => whole.fields().iter().filter(|field| !is_hidden(field)).map(|field| field.name().clone()).collect(),
         };
         let width = read.len();
         if let Some(taken) = read.iter().find(|name| [CHANGE, VERSION].contains(&name.as_str())) {

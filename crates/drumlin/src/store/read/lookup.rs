@@ -14,7 +14,7 @@ use crate::memtable::{Keys, RowBytes};
 use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store};
 use crate::table;
-use crate::table::{Lookup, Renew, RowPlace, Searcher, TableCodec, View};
+use crate::table::{Lookup, Renew, RowPlace, Searcher, TableCodec, View, is_hidden, without_hidden};
 
 /// How rows are looked up by key.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +75,10 @@ impl TableView {
     fn find_many(&self, keys: &RecordBatch, columns: Option<&[String]>, cancel: &Cancel) -> Result<Lookup> {
         let (keys, key_columns) = self.codec.keys_of(keys)?;
         self.note(&keys)?;
+        let own = self.codec.schema();
+        let shown = || without_hidden(own).fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+        let named = own.fields().iter().any(|field| is_hidden(field)).then(shown);
+        let columns = columns.or(named.as_deref());
         let look_up = |view: &View| {
             let found = self.searcher(view, cancel).get_many(&keys, &key_columns, columns)?;
             self.note_expiry(view, found.until)?;

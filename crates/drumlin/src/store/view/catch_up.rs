@@ -9,8 +9,9 @@ use arrow::array::RecordBatch;
 use super::shape::Shape;
 use crate::base::planted::{Bug, planted};
 use crate::base::{Cancel, Error, ErrorKind, Result, TableId, WarningKind};
-use crate::catalog::{Effect, Footprint, Path, Pattern, Read, State};
+use crate::catalog::{Effect, Footprint, Path, Pattern, Read, StalePolicy, State};
 use crate::store::nouns::transaction::OpenTransaction;
+use crate::store::parts::Pin;
 use crate::store::read::resolve::of_table;
 use crate::store::write::by_key::ByKey;
 use crate::store::{Store, Table, WriteOptions};
@@ -51,6 +52,46 @@ impl Table {
 }
 
 impl Store {
+    /// The newest state, for a read of what `reads` says: views that it reads are up to date, or are read as they are by their own choice.
+    pub(in crate::store) fn pinned_with_views(
+        &self,
+        reads: impl Fn(&State) -> Result<Vec<Read>>,
+    ) -> Result<(Arc<State>, Arc<Pin>)> {
+        let (state, pin) = self.pinned_state()?;
+        if !state.row_views.any_behind() {
+            return Ok((state, pin));
+        }
+        let reads = reads(&state)?;
+        // Of versions and snapshots nothing changes any more.
+        if reads.iter().any(|read| matches!(read, Read::Versions(_) | Read::Snapshot(_))) {
+            return Ok((state, pin));
+        }
+        for read in reads {
+            let Read::Rows(table) = read else { continue };
+            let Some(view) = state.row_views.get(table).filter(|view| !view.behind.is_empty()) else { continue };
+            let behind = |why: &str| {
+                let path = state.path_of(table).map_or_else(String::new, ToString::to_string);
+                let sources = view.behind.len();
+                Error::condition_failed(format!(
+                    "the view '{path}' is behind with {sources} of its sources{why}; call catch_up on it, or make it with \
+                     stale='read' to read it as it is"
+                ))
+            };
+            match view.definition.stale {
+                StalePolicy::Read => {}
+                StalePolicy::Error => return Err(behind("")),
+                StalePolicy::Wait if self.setting().is_read_only() => {
+                    return Err(behind(", and the store is open for reading only"));
+                }
+                StalePolicy::Wait => {
+                    self.catch_up_with(table, None, &Cancel::default())
+                        .map_err(|e| behind(&format!(": {e}")).with_source(e))?;
+                }
+            }
+        }
+        self.pinned_state()
+    }
+
     /// Catches up with the sources that a commit has left views behind with, which led from `before` to `after`. What fails is told as a warning: the
     /// commit is made.
     pub(in crate::store) fn catch_up_views_after(&self, before: &State, after: &State) {
@@ -120,13 +161,17 @@ impl Store {
         let wanted = known.behind.keys().filter(|path| some.is_none_or(|some| some.contains(*path)));
         let pattern = Pattern::new(&known.definition.over)?;
         let kept = state.get(view)?;
-        let (Some(schema), Some(at)) = (kept.schema(), state.path_of(view)) else { return Ok(CatchUpReport::default()) };
+        let (Some(schema), Some(at)) = (kept.schema(), state.path_of(view)) else {
+            return Ok(CatchUpReport::default());
+        };
         let schema = schema.0.clone();
         let (mut reads, mut sources, mut rows) = (vec![Read::Schema(view)], Vec::new(), 0);
         let mut todo = Vec::new();
         for path in wanted {
             let table = state.table_at(path)?.filter(|table| table.newest().is_some());
-            let own = table.as_ref().map_or(0, |table| rows_at_most(table, self.seen_in(&state, table, state.seq).read_point));
+            let own = table
+                .as_ref()
+                .map_or(0, |table| rows_at_most(table, self.seen_in(&state, table, state.seq).read_point));
             if sources.len() >= most || (!sources.is_empty() && rows + own > ROWS_MAX) {
                 break;
             }
@@ -151,7 +196,7 @@ impl Store {
                     let shape = Shape::new(&known.definition, names, of_source).map_err(named)?;
                     let changed = self.made_again(&state, state.seq, &kept, &shape, table.as_ref()).map_err(named)?;
                     let rows = shape.rows_of(&changed.there, &schema).map_err(named)?;
-                    Ok((rows, shape.keys_of(&changed.gone, kept.codec()?.key_schema())?))
+                    Ok((rows, changed.gone))
                 }
                 None => {
                     let none = RecordBatch::new_empty(schema.clone());

@@ -178,7 +178,11 @@ fn check(state: &State, path: &Path, pattern: &Pattern, definition: &ViewDefinit
         return Err(Error::invalid("a view needs aggregates, such as a count"));
     }
     let is_over = |over: &str| Pattern::new(over).is_ok_and(|pattern| pattern.matches_path(path.as_str()));
-    if let Some(over) = [over].into_iter().chain(state.row_views.iter().map(|(_, view)| &view.definition.over)).find(|over| is_over(over)) {
+    if let Some(over) = [over]
+        .into_iter()
+        .chain(state.row_views.iter().map(|(_, view)| &view.definition.over))
+        .find(|over| is_over(over))
+    {
         return Err(Error::invalid(format!(
             "its path is among those that a view is over, '{over}'; choose another path"
         )));

@@ -117,7 +117,10 @@ impl Store {
             let over = &view.definition.over;
             Error::new(
                 e.kind(),
-                format!("the view '{at}' is over '{over}', so over '{source}', too: {}; drop the view first", e.message()),
+                format!(
+                    "the view '{at}' is over '{over}', so over '{source}', too: {}; drop the view first",
+                    e.message()
+                ),
             )
         };
         let shape = Shape::new(&view.definition, names, &schema).map_err(told)?;
@@ -160,11 +163,14 @@ impl Store {
         effects: &[Effect],
     ) -> Result<Option<ChangedGroups>> {
         let changed = match (old, new) {
-            (Some(old), Some(new)) if old.id == new.id => self.rows_changed((base, next), shape, (old, new), effects)?,
+            (Some(old), Some(new)) if old.id == new.id => {
+                self.rows_changed((base, next), shape, (old, new), effects)?
+            }
             _ => RowsChanged::Unknown,
         };
         let RowsChanged::Known { new: came, gone, in_place } = changed else {
-            let rows = new.map_or(0, |new| crate::table::rows_at_most(new, self.seen_in(next, new, base.seq).read_point));
+            let rows =
+                new.map_or(0, |new| crate::table::rows_at_most(new, self.seen_in(next, new, base.seq).read_point));
             if rows > READ_ALL_MAX {
                 return Ok(None);
             }
@@ -202,8 +208,7 @@ impl Store {
             Some(new) => self.groups_of(shape, self.seen_in(next, new, seq), None)?,
             None => Groups::new(&shape.plan, (0, 1))?,
         };
-        let (there, _) =
-            there.finish_kept()?.with_rows(shape.plan.width(), shape.plan.schema.fields().len() - 1)?;
+        let (there, _) = there.finish_kept()?.with_rows(shape.plan.width(), shape.plan.schema.fields().len() - 1)?;
         let codec = kept.codec()?;
         let known = self.keys_of_source(next, seq, kept, shape.definition(), shape.names())?;
         let old = codec.keys_of(&known)?.0;
@@ -249,9 +254,10 @@ impl Store {
             let version = table.newest().map_or(now.0, |record| record.version);
             View { table: Arc::new(table), read_point: point(version), time: None, pin: None }
         });
-        let appends = own.iter().filter(|effect| !is_neutral(effect)).all(|effect| {
-            matches!(effect, Effect::ChangeTable { change, .. } if change.kind == VersionKind::Append)
-        });
+        let appends = own
+            .iter()
+            .filter(|effect| !is_neutral(effect))
+            .all(|effect| matches!(effect, Effect::ChangeTable { change, .. } if change.kind == VersionKind::Append));
         let in_place = appends && new.order().is_empty();
         Ok(RowsChanged::Known {
             new: self.groups_of(shape, came, None)?,

@@ -9,6 +9,7 @@ use crate::aggregate::{Aggregate, Function, GroupBy, Grouping, KeptGroups};
 use crate::base::{Error, Result, TypeName};
 use crate::catalog::ViewDefinition;
 use crate::filter::Filter;
+use crate::table::HIDDEN;
 
 /// The column of a view that holds what is kept of each group.
 pub(in crate::store) const KEPT: &str = "_state";
@@ -51,6 +52,11 @@ impl Shape {
                 )));
             }
         }
+        if let Some(name) = definition.path_columns.iter().find(|name| source.index_of(name).is_ok()) {
+            return Err(Error::invalid(format!(
+                "path_columns has '{name}', which is already one of its columns; choose another name"
+            )));
+        }
         let filter = definition.filter.as_deref().map(Filter::parse).transpose()?;
         if let Some(filter) = &filter {
             filter.bind(source)?;
@@ -70,12 +76,14 @@ impl Shape {
 
     /// The columns of the view.
     pub fn schema(&self) -> SchemaRef {
-        let of_paths = self.definition.path_columns.iter().map(|name| Arc::new(Field::new(name, DataType::Utf8, false)));
+        let of_paths =
+            self.definition.path_columns.iter().map(|name| Arc::new(Field::new(name, DataType::Utf8, false)));
         let width = self.plan.width();
         let fields = self.plan.schema.fields();
         let keys = fields[..width].iter().map(|field| Arc::new(Field::clone(field).with_nullable(false)));
         let aggregates = fields[width..fields.len() - 1].iter().cloned();
-        let kept = Arc::new(Field::new(KEPT, DataType::Binary, false));
+        let hidden = [(HIDDEN.to_owned(), "true".to_owned())];
+        let kept = Arc::new(Field::new(KEPT, DataType::Binary, true).with_metadata(hidden.into()));
         let all: Vec<FieldRef> = of_paths.chain(keys).chain(aggregates).chain([kept]).collect();
         Arc::new(Schema::new(all))
     }
@@ -120,10 +128,11 @@ impl Shape {
 
 /// Columns in the types of a schema, which hold the same values.
 fn of_types(columns: Vec<ArrayRef>, schema: &SchemaRef) -> Result<RecordBatch> {
-    let typed = columns.iter().zip(schema.fields()).map(|(column, field)| match column.data_type() == field.data_type() {
-        true => Ok(column.clone()),
-        false => Ok(arrow::compute::cast(column, field.data_type())?),
-    });
+    let typed =
+        columns.iter().zip(schema.fields()).map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(column.clone()),
+            false => Ok(arrow::compute::cast(column, field.data_type())?),
+        });
     let columns = typed.collect::<Result<Vec<_>>>()?;
     let rows = columns.first().map_or(0, |column| column.len());
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));

@@ -21,7 +21,7 @@ use crate::segment::join_batches;
 use crate::store::commit::call::Call;
 use crate::store::commit::in_groups::{MemoryScope, in_memory};
 use crate::store::nouns::transaction::OpenTransaction;
-use crate::store::parts::{Proposal, Work};
+use crate::store::parts::{Proposal, Work, refuse_view};
 use crate::store::read::resolve::{of_table, table_at};
 use crate::store::{Frame, Store, WriteOptions};
 use crate::table::{Checks, Conform, RowsChange, RowsSchema, Searcher, TableCodec, batch_bytes};
@@ -116,6 +116,7 @@ impl Call<'_> {
         let store = self.store;
         store.wait_for_room()?;
         let base = store.state()?;
+        refuse_view(&base, table_at(&base, path)?.id)?;
         let gathered = store.gather(&base, what, path, frame, options, &store.numbering())?;
         // A note is kept with a version, and so is a schema; rows written without row groups make none.
         if gathered.rest.is_some() || gathered.evolved.is_some() || options.metadata.is_some() {
@@ -150,6 +151,9 @@ impl Store {
         bulk: bool,
     ) -> Result<u64> {
         let state = open.draft.state();
+        if !open.of_views {
+            refuse_view(state, table_at(state, path)?.id)?;
+        }
         let gathered = self.gather(state, what, path, frame, options, numbering)?;
         let rows = gathered.drawn.iter().map(|batch| batch.num_rows() as u64).sum();
         if gathered.rest.is_none() && gathered.evolved.is_none() && options.metadata.is_none() && !bulk {

@@ -21,7 +21,7 @@ use crate::store::commit::call::{Call, retry_conflicts};
 use crate::store::commit::in_groups::MemoryScope;
 use crate::store::commit::table_changes::TableChanges;
 use crate::store::nouns::transaction::OpenTransaction;
-use crate::store::parts::{Pin, Proposal, Work};
+use crate::store::parts::{Pin, Proposal, Work, refuse_view};
 use crate::store::read::resolve::table_at;
 use crate::store::{Frame, Place, Store, VersionInfo, WriteOptions};
 use crate::table::{
@@ -485,6 +485,7 @@ fn target<'a>(
     (new, numbering): (Option<Compression>, &Numbering),
 ) -> Result<TableFrame<'a>> {
     let existing = state.table_at(&path)?;
+    existing.as_ref().map_or(Ok(()), |table| refuse_view(state, table.id))?;
     let own = existing.as_ref().map(|table| table.order().to_vec());
     let came = frame.schema();
     let meant = |name: &String| column_meant(name, came).to_owned();

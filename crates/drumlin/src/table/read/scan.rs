@@ -26,7 +26,7 @@ use crate::table::index::mask::IndexCost;
 use crate::table::memory::overlay::SeenOverlay;
 use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
-use crate::table::{Ahead, Renew, RowGroup, ScanPart, View};
+use crate::table::{Ahead, Renew, RowGroup, ScanPart, View, is_hidden};
 
 /// Reads a version of a table, batch by batch.
 pub struct Scan {
@@ -154,7 +154,10 @@ impl Scan {
         let read_as = read_as.cloned().map_or_else(own, |read_as| read_as.of(&schema.0));
         let version_schema = read_as.schema().clone();
         let mut columns: Vec<usize> = match &options.columns {
-            None => (0..version_schema.fields().len()).collect(),
+            None => {
+                let fields = version_schema.fields().iter().enumerate();
+                fields.filter(|(_, field)| !is_hidden(field)).map(|(at, _)| at).collect()
+            }
             Some(names) => find_requested(&version_schema, names)?,
         };
         let width = columns.len();

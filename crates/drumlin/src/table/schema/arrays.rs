@@ -1,15 +1,34 @@
 //! Columns by name, masks of rows, casts, values for messages.
 
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, BooleanArray, new_null_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 use roaring::RoaringBitmap;
 
 use crate::base::{Error, Result};
 pub use crate::filter::find_column as find;
+
+/// The metadata of a field that says that its column is read by name only.
+pub const HIDDEN: &str = "drumlin.hidden";
+
+/// Whether a column is not among those that a read returns which names none.
+pub fn is_hidden(field: &Field) -> bool {
+    field.metadata().contains_key(HIDDEN)
+}
+
+/// The schema without columns that are read by name only.
+pub fn without_hidden(schema: &SchemaRef) -> SchemaRef {
+    if !schema.fields().iter().any(|field| is_hidden(field)) {
+        return schema.clone();
+    }
+    let fields: Vec<FieldRef> = schema.fields().iter().filter(|field| !is_hidden(field)).cloned().collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
 
 /// The places of columns that are asked for by name. `InvalidArgument` if one does not exist, is there twice, or if there is none.
 pub fn find_requested(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {

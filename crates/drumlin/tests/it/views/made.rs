@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use drumlin::store::{AsOf, DatasetOptions, ReadOptions, TableOptions, ViewOptions};
 use drumlin::table::ScanOptions;
 use drumlin::{Aggregate, ErrorKind, Every, Filter, Function, GroupBy, Length, Store, Tables};
@@ -118,16 +116,14 @@ pub fn kept(tables: &impl Tables, path: &str, as_of: &AsOf) -> String {
     told(&tables.table(path).collect(&read).unwrap())
 }
 
-/// Rows as text, exactly, without what a view keeps beside them.
+/// Rows as text, exactly.
 fn told(batches: &[RecordBatch]) -> String {
     let mut lines = Vec::new();
     for batch in batches {
-        let shown: Vec<usize> =
-            (0..batch.num_columns()).filter(|at| batch.schema().field(*at).name() != "_state").collect();
-        let batch = batch.project(&shown).unwrap();
         for row in 0..batch.num_rows() {
             let values = batch.columns().iter().map(|column| {
-                arrow::util::display::array_value_to_string(column, row).unwrap() + if column.is_null(row) { "null" } else { "" }
+                arrow::util::display::array_value_to_string(column, row).unwrap()
+                    + if column.is_null(row) { "null" } else { "" }
             });
             lines.push(values.collect::<Vec<_>>().join(" | "));
         }

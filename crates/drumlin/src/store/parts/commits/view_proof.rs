@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq, TableId, Timestamp};
+use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
 use crate::catalog::{Effect, Path, Pattern, State, TransactionRecord, ViewDefinition};
 use crate::table::RowsChange;
 
@@ -119,7 +119,9 @@ impl ViewProof {
                         made.push(Effect::MarkView { table: view, sources: vec![source], behind: true });
                     }
                     None => {
-                        return Err(Error::conflict(format!("'{source}', which a view is over, was changed in between")));
+                        return Err(Error::conflict(format!(
+                            "'{source}', which a view is over, was changed in between"
+                        )));
                     }
                 }
             }
@@ -146,7 +148,7 @@ pub(in crate::store) fn changed_sources(
         return Ok(changed);
     }
     let mut paths: BTreeSet<&Path> = BTreeSet::new();
-    for table in effects.iter().flat_map(changed_tables) {
+    for table in effects.iter().flat_map(|effect| changed_tables(before, effect)) {
         paths.extend(before.path_of(table));
         paths.extend(after.path_of(table));
     }
@@ -155,14 +157,17 @@ pub(in crate::store) fn changed_sources(
     }
     for (table, view) in after.row_views.iter() {
         let pattern = Pattern::new(&view.definition.over)?;
-        changed.extend(paths.iter().filter(|path| pattern.matches_path(path.as_str())).map(|path| (table, (*path).clone())));
+        changed.extend(
+            paths.iter().filter(|path| pattern.matches_path(path.as_str())).map(|path| (table, (*path).clone())),
+        );
     }
     Ok(changed)
 }
 
 /// The tables whose rows an effect may change, or that get another path.
-fn changed_tables(effect: &Effect) -> Vec<TableId> {
+fn changed_tables(before: &State, effect: &Effect) -> Vec<TableId> {
     match effect {
+        Effect::DeleteVersions { table, versions } if has_newest(before, *table, versions) => vec![*table],
         Effect::CreateTable { table, .. }
         | Effect::ChangeTable { table, .. }
         | Effect::UpdateTable { table, .. }
@@ -179,18 +184,25 @@ fn changed_tables(effect: &Effect) -> Vec<TableId> {
     }
 }
 
-/// Refuses what a caller does to the rows of views, and tables that would make a view a source of itself.
+/// Whether the newest version of a table is among these: then the rows of the one before it are seen again.
+fn has_newest(state: &State, table: TableId, versions: &[Version]) -> bool {
+    let table = state.table(table).ok().flatten();
+    table.is_none_or(|table| table.newest().is_some_and(|newest| versions.contains(&newest.version)))
+}
+
+/// Fails if a table is a view, whose rows nobody writes.
+pub(in crate::store) fn refuse_view(state: &State, table: TableId) -> Result<()> {
+    let Some(view) = state.row_views.get(table) else { return Ok(()) };
+    let (path, over) = (state.path_of(table).map_or_else(String::new, ToString::to_string), &view.definition.over);
+    Err(Error::invalid(format!("'{path}' is a view; change the tables that it is over, '{over}'")))
+}
+
+/// Refuses what a caller does to the rows of views (a purge erases those that it makes again), and tables that would make a view a source of itself.
 pub(in crate::store) fn refuse_changes_of_views(before: &State, transaction: &TransactionRecord) -> Result<()> {
     if before.row_views.is_empty() {
         return Ok(());
     }
-    let told = |table: TableId| before.path_of(table).map_or_else(|| table.to_string(), |path| format!("'{path}'"));
-    let refused = |table: &TableId| {
-        before.row_views.get(*table).map(|view| {
-            let over = &view.definition.over;
-            Error::invalid(format!("{} is a view; change the tables that it is over, '{over}'", told(*table)))
-        })
-    };
+    let refused = |table: &TableId| refuse_view(before, *table).err();
     for effect in &transaction.effects {
         let table = match effect {
             Effect::ChangeTable { table, .. }
@@ -199,7 +211,7 @@ pub(in crate::store) fn refuse_changes_of_views(before: &State, transaction: &Tr
             | Effect::RestoreTable { table, .. }
             | Effect::WriteRows { table, .. }
             | Effect::PutView { table, .. } => refused(table),
-            Effect::EraseRows { tables, .. } => tables.iter().find_map(refused),
+            Effect::DeleteVersions { table, versions } if has_newest(before, *table, versions) => refused(table),
             Effect::MoveTable { table, path } if before.row_views.get(*table).is_some() => {
                 let mut views = before.row_views.iter();
                 let over = views.find_map(|(_, view)| {
@@ -207,9 +219,9 @@ pub(in crate::store) fn refuse_changes_of_views(before: &State, transaction: &Tr
                     pattern.matches_path(path.as_str()).then_some(&view.definition.over)
                 });
                 over.map(|over| {
-                    let from = told(*table);
+                    let from = before.path_of(*table).map_or_else(String::new, ToString::to_string);
                     Error::invalid(format!(
-                        "{from} is a view and cannot be moved to '{path}', which is among what a view is over, '{over}'"
+                        "'{from}' is a view and cannot be moved to '{path}', which is among what a view is over, '{over}'"
                     ))
                 })
             }
