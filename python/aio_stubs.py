@@ -74,7 +74,7 @@ from drumlin import (
     DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, PresenceInfo,
     ProjectionEntry, PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema,
     Snapshot, Splits, StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui,
-    UpdateReport, VacuumPlan, VerifyReport, Version, VersionsReport,
+    UpdateReport, VacuumPlan, VerifyReport, Version, VersionsReport, View,
 )
 from drumlin._arguments.applied import ColumnFunction
 from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode

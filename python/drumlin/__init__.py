@@ -76,6 +76,7 @@ from drumlin._drumlin import (
     VerifyReport,
     Version,
     VersionsReport,
+    View,
     __version__,
 )
 from drumlin._errors import (
@@ -219,6 +220,7 @@ __all__ = [
     "VerifyReport",
     "Version",
     "VersionsReport",
+    "View",
     "Windows",
     "__version__",
     "col",

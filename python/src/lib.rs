@@ -48,6 +48,7 @@ mod tree;
 mod trigger;
 mod ui;
 mod value;
+mod view;
 mod watch;
 
 use pyo3::prelude::*;
@@ -114,6 +115,8 @@ mod _drumlin {
     use super::tree::Tree;
     #[pymodule_export]
     use super::ui::Ui;
+    #[pymodule_export]
+    use super::view::{View, catch_up, create_view, view_of, views};
     #[pymodule_export]
     use super::watch::{make_bars, stoppable};
 

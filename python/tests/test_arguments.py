@@ -87,6 +87,7 @@ TABLE: dict[str, dict[str, Any]] = {
     },
     "drop_index": {"name": "by_s"},
     "rebuild_index": {"name": "by_s", "progress": None},
+    "catch_up": {"progress": None},
 }
 #: Methods of nodes.
 TREE: dict[str, dict[str, Any]] = {
@@ -190,6 +191,21 @@ STORE: dict[str, dict[str, Any]] = {
     "commit": {"tokens": [], "ticket": None, "job": None, "expected_version": None, "progress": None},
     "abort": {"staged": []},
     "sink": {"path": "t", "source": "s"},
+    "view": {
+        "path": "v",
+        "over": "t",
+        "agg": {"n": "count"},
+        "path_columns": (),
+        "by": "s",
+        "every": "5m",
+        "on": "id",
+        "origin": None,
+        "closed": "left",
+        "label": "left",
+        "where": None,
+        "stale": "wait",
+        "progress": None,
+    },
 }
 OPEN: dict[str, Any] = dict.fromkeys(inspect.signature(drumlin.open).parameters)
 #: They accept any value; if it is refused, then because of the value and not because of its type.

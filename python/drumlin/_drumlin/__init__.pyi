@@ -1,12 +1,10 @@
 """The core of Drumlin, as the package uses it."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 
-from typing_extensions import CapsuleType
-
-from drumlin._drumlin.arrays import Batch, Mask, Schema, Stream
+from drumlin._drumlin.arrays import Batch, Batches, Mask, Schema, Stream
 from drumlin._drumlin.jobs import (
     Dataset,
     Join,
@@ -78,6 +76,7 @@ from drumlin._drumlin.rows import (
     on_rows,
 )
 from drumlin._drumlin.ui import Ui
+from drumlin._drumlin.views import View, catch_up, create_view, view_of, views
 from drumlin._drumlin.watch import make_bars, stoppable
 from drumlin.tree import Condition as _Condition
 from drumlin.tree import PatternLike as _PatternLike
@@ -157,12 +156,15 @@ __all__ = [
     "VerifyReport",
     "Version",
     "VersionsReport",
+    "View",
     "Walk",
     "__version__",
     "abort_staged",
     "begin_presence",
+    "catch_up",
     "collect_many",
     "commit_staged",
+    "create_view",
     "drop_follower",
     "expression_parts",
     "follow",
@@ -178,6 +180,8 @@ __all__ = [
     "salvage",
     "stage_alone",
     "stoppable",
+    "view_of",
+    "views",
 ]
 
 __version__: Final[str]
@@ -200,37 +204,6 @@ def main(args: list[str]) -> int: ...
 def print_rows(rows: Any, form: str, most: int, hint: str) -> int: ...
 def parse_statement(text: str) -> str:
     """What a statement of SQL is to do, as JSON."""
-
-@final
-class Batches:
-    """All batches of a reading, in memory. They can also be used as a reading."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of the batches."""
-    @staticmethod
-    def of(schema: Schema, columns: _List[_List[Any]]) -> Batches:
-        """Columns of Python values, in the types of a schema."""
-    def to_dicts(self) -> _List[dict[str, Any]]:
-        """All rows as dicts of Python values."""
-    def collect(self, columns: list[str] | None = None) -> Batches:
-        """The batches with only those of `columns` that exist; without `columns`, with all."""
-    def narrowed(
-        self,
-        columns: list[str] | None = None,
-        filter: str | None = None,
-        first: int | None = None,
-        last: int | None = None,
-    ) -> Batches:
-        """The same with fewer columns, or only the first or the last rows. What is computed already takes no filter."""
-    def stream(self) -> Batches:
-        """The batches themselves."""
-    def __iter__(self) -> Iterator[Batch]: ...
-    @property
-    def num_rows(self) -> int:
-        """The number of rows in all batches."""
-    def __arrow_c_schema__(self) -> CapsuleType: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
 
 @final
 class Reading:

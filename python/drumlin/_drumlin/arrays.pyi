@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 
 from typing_extensions import CapsuleType
 
-__all__ = ["Batch", "Mask", "Schema", "Stream"]
+__all__ = ["Batches", "Batch", "Mask", "Schema", "Stream"]
 
 @final
 class Schema:
@@ -69,4 +69,35 @@ class Stream:
         """The schema of the batches."""
     def __iter__(self) -> Iterator[Batch]: ...
     def __next__(self) -> Batch: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...
+
+@final
+class Batches:
+    """All batches of a reading, in memory. They can also be used as a reading."""
+
+    @property
+    def schema(self) -> Schema:
+        """The schema of the batches."""
+    @staticmethod
+    def of(schema: Schema, columns: list[list[Any]]) -> Batches:
+        """Columns of Python values, in the types of a schema."""
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """All rows as dicts of Python values."""
+    def collect(self, columns: list[str] | None = None) -> Batches:
+        """The batches with only those of `columns` that exist; without `columns`, with all."""
+    def narrowed(
+        self,
+        columns: list[str] | None = None,
+        filter: str | None = None,
+        first: int | None = None,
+        last: int | None = None,
+    ) -> Batches:
+        """The same with fewer columns, or only the first or the last rows. What is computed already takes no filter."""
+    def stream(self) -> Batches:
+        """The batches themselves."""
+    def __iter__(self) -> Iterator[Batch]: ...
+    @property
+    def num_rows(self) -> int:
+        """The number of rows in all batches."""
+    def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> CapsuleType: ...

@@ -210,6 +210,10 @@ table.create_index(name, columns)
     create_scalar_index add_index ensure_index
 table.create_index(name, columns, unique=True)
     create_unique_index unique_index add_unique_constraint unique_constraint
+store.view(path, over=pattern, agg={name: (column, function)})
+    create_view materialized_view create_materialized_view continuous_aggregate rollup
+table.catch_up()
+    refresh_view refresh_materialized_view
 table.indexes()
     list_indices list_indexes index_stats
 for batch in table.read(): ...

@@ -47,6 +47,7 @@ from drumlin._nouns.messaged import Messaged
 from drumlin._nouns.sink import Sinks
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
+from drumlin._nouns.kept.views import Views
 from drumlin._processes import staged as jobs
 from drumlin._processes.places import Address, address_of, find
 from drumlin._processes.staged import Ticket, Token
@@ -67,7 +68,7 @@ class Retention(NamedTuple):
 
 
 @names_arguments()
-class Store(Tables[Version], Sinks):
+class Store(Tables[Version], Sinks, Views):
     """An open store, made by :func:`drumlin.open`. The end of a ``with`` block closes it.
 
     :attr:`tree` has the nodes; :meth:`table` returns a handle on one table. Threads may share a store. A forked process

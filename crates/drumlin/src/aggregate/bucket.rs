@@ -2,6 +2,7 @@
 //! hours.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::compute::cast;
@@ -22,6 +23,32 @@ pub enum Length {
     Days(u32),
     /// Months of the calendar.
     Months(u32),
+}
+
+impl fmt::Display for Length {
+    /// As [`Length::parse`] takes it, in the longest unit.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_units = |length: i64, units: &[(i64, &'static str)]| {
+            let fits = units.iter().find(|(unit, _)| length % unit == 0);
+            fits.map(|(unit, name)| format!("{}{name}", length / unit)).unwrap_or_default()
+        };
+        let text = match self {
+            Self::Fixed(length) => in_units(
+                *length,
+                &[
+                    (3_600_000_000_000, "h"),
+                    (60_000_000_000, "m"),
+                    (1_000_000_000, "s"),
+                    (1_000_000, "ms"),
+                    (1000, "us"),
+                    (1, "ns"),
+                ],
+            ),
+            Self::Days(days) => in_units(i64::from(*days), &[(7, "w"), (1, "d")]),
+            Self::Months(months) => in_units(i64::from(*months), &[(12, "y"), (3, "q"), (1, "mo")]),
+        };
+        f.write_str(&text)
+    }
 }
 
 impl Length {
@@ -336,6 +363,9 @@ mod tests {
             assert!(Length::parse(text).is_err(), "{text}");
         }
         assert_eq!(Length::parse("15min").unwrap(), Length::Fixed(900_000_000_000));
+        for text in ["15m", "36h", "90s", "7ms", "1us", "3ns", "1w", "10d", "2y", "1q", "5mo"] {
+            assert_eq!(Length::parse(text).unwrap().to_string(), text);
+        }
         let every = Every {
             column: "d".into(),
             length: Length::Fixed(1),

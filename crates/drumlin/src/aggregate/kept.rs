@@ -28,7 +28,7 @@ pub enum KeptState {
     Count(u64),
     Integers((i128, i64), u64),
     Floats(KeptSum, u64),
-    /// Two sums, of so many values.
+    /// Two sums, and of how many values they are.
     Pair(KeptSum, KeptSum, u64),
 }
 

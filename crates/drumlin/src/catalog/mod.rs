@@ -23,7 +23,7 @@ mod tree;
 
 pub use effects::changes::{Change, Changes, NodeChange};
 pub use effects::draft::{Draft, DraftMark};
-pub use effects::effect::{Effect, TransactionRecord};
+pub use effects::effect::Effect;
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
     FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_GENERATED, FEATURE_HISTORY,
@@ -33,6 +33,7 @@ pub use effects::features::{
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};
 pub use effects::put_options::{PutMode, PutOptions};
+pub use effects::record::TransactionRecord;
 pub use followers::{Follower, Followers};
 pub use holds::{Hold, HoldKind, Holds, Job, ended};
 pub use ledger::{BlockUse, Inline, Ledger};

@@ -1,14 +1,15 @@
 //! An open store, as operations find it: the parts that it is made of (*parts*), behind a handle. The operations themselves are added to
 //! [`Store`] by the files about them.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::parts::{Attendance, Commits, Handles, Pin, Reserved, Setting, Tenure, Triggers, Upkeep, Watched, recover};
 use super::{Mode, Options};
-use crate::base::{Env, Result, Seq, SessionId, Timestamp, waiting};
+use crate::base::{Env, Result, Seq, SessionId, TableId, Timestamp, waiting};
 use crate::block::{BlockReader, MissingBlock};
-use crate::catalog::State;
+use crate::catalog::{Path, State};
 use crate::log::{CommitLog, SealingLog};
 use crate::storage::{Guard, InlineStorage, Storage};
 
@@ -36,7 +37,11 @@ pub(super) struct StoreParts {
     handles: Handles,
     /// Called when a refresh may have taken in what others have committed.
     refreshed: fn(&Store),
+    catch_up: CatchUp,
 }
+
+/// Brings a view up to date with some of the sources with which it is behind, or with all.
+pub(super) type CatchUp = fn(&Store, TableId, Option<&BTreeSet<Path>>) -> Result<()>;
 
 /// What is called when something has been committed.
 #[derive(Clone, Copy)]
@@ -45,6 +50,8 @@ pub(super) struct Hooks {
     pub committed: fn(&Store),
     /// When a refresh may have taken in what others have committed.
     pub refreshed: fn(&Store),
+    /// When a commit has left a view behind, or one is to be read that is.
+    pub catch_up: CatchUp,
 }
 
 /// What was found, or made, where a store is opened.
@@ -74,7 +81,7 @@ impl Store {
     /// Puts a store together from what was found where it is.
     pub(super) fn start(env: Env, uri: &str, options: Options, contents: Contents, hooks: Hooks) -> Result<Store> {
         let Contents { storage, log, state, catalog, lock, lent } = contents;
-        let Hooks { committed, refreshed } = hooks;
+        let Hooks { committed, refreshed, catch_up } = hooks;
         let shared = log.is_shared();
         let missing = if options.mode == Mode::Read || shared { MissingBlock::Reclaimed } else { MissingBlock::Damage };
         let reader = BlockReader::new(storage.clone(), options.cache_bytes, missing).counting(env.metrics.clone());
@@ -88,12 +95,29 @@ impl Store {
             let inner = inner.clone();
             let committed = move || Store::upgrade(&inner).iter().for_each(committed);
             let commits = Arc::new(Commits::new(setting.clone(), log, state, Box::new(committed)));
-            StoreParts { setting, commits, reader, upkeep, triggers, watched, attendance, reserved, handles, refreshed }
+            StoreParts {
+                setting,
+                commits,
+                reader,
+                upkeep,
+                triggers,
+                watched,
+                attendance,
+                reserved,
+                handles,
+                refreshed,
+                catch_up,
+            }
         });
         inner.commits.start_syncing()?;
         let store = Store { handle: Some(Arc::new(Handle::new(inner.clone()))), inner, message: None };
         refreshed(&store);
         Ok(store)
+    }
+
+    /// Brings a view up to date, with some of its sources or all.
+    pub(super) fn catch_view_up(&self, view: TableId, some: Option<&BTreeSet<Path>>) -> Result<()> {
+        (self.inner.catch_up)(self, view, some)
     }
 
     /// One for the store's own threads and errands: it keeps nothing open, and says nothing.

@@ -11,3 +11,4 @@ pub(super) mod features;
 pub(super) mod footprint;
 pub(super) mod node_effects;
 pub(super) mod put_options;
+pub(super) mod record;

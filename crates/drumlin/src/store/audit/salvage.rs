@@ -22,10 +22,10 @@ use crate::storage::{
 };
 use crate::store::handle::Contents;
 use crate::store::open::format::{format_text, read_format};
+use crate::store::open::hooks::HOOKS;
 use crate::store::open::probe::probe;
 use crate::store::open::uri::folder_of;
 use crate::store::parts::recover;
-use crate::store::upkeep::background::HOOKS;
 use crate::store::{CheckpointReport, Mode, Options, Store, SyncMode};
 
 /// Where a salvaged store goes.

@@ -5,7 +5,7 @@ use crate::base::{Error, Result};
 use crate::catalog::{
     Change, Changes, Condition, NodeInfo, Pattern, Payload, PutMode, PutOptions, Read, State, check_path,
 };
-use crate::store::Place;
+use crate::store::{Place, ViewInfo};
 
 /// The nodes of the tree: names with payloads, in a store, where each call is one commit, or in a transaction. See
 /// [`crate::store::Tables::tree`].
@@ -348,6 +348,14 @@ impl Tree {
         let pattern = pattern.into_pattern()?;
         let state = self.place.state(Read::Pattern(pattern.clone()))?;
         Ok((pattern, state))
+    }
+
+    /// All views, in the order of their paths. See [`crate::Table::create_view`].
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn views(&self) -> Result<Vec<ViewInfo>> {
+        self.place.look(|| Read::All, |state| Ok(ViewInfo::all(state)))
     }
 }
 

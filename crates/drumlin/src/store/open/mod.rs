@@ -2,6 +2,7 @@
 
 pub(super) mod format;
 pub(super) mod handles;
+pub(super) mod hooks;
 pub(super) mod opening;
 pub(super) mod probe;
 pub(super) mod uri;

@@ -15,8 +15,8 @@ use crate::storage::{
     names,
 };
 use crate::store::handle::Contents;
+use crate::store::open::hooks::HOOKS;
 use crate::store::parts::{holder, recover};
-use crate::store::upkeep::background::HOOKS;
 use crate::store::{Mode, Options, Store, SyncMode};
 
 impl Options {

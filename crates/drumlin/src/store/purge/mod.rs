@@ -3,6 +3,7 @@
 pub(super) mod family;
 pub(super) mod holds;
 pub(super) mod matching;
+mod of_views;
 pub(super) mod proof;
 pub(super) mod report;
 pub(super) mod run;

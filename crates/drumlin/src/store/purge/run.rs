@@ -14,11 +14,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray};
 use roaring::RoaringBitmap;
 
 use super::family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
 use super::matching::Matching;
+use super::of_views::{ViewRows, rows_of_views};
 use super::report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Meter, Result, Seq, TableId, Task, Version};
@@ -138,35 +138,13 @@ impl Purge {
             return Ok(views);
         }
         let purged = named(&state, pattern, filter)?;
-        for (table, view) in state.row_views.iter() {
-            let (over, definition) = (Pattern::new(&view.definition.over)?, &view.definition);
-            let of = |id: &TableId| state.path_of(*id).filter(|path| over.matches_path(path.as_str()));
-            let mut sources: Vec<Path> = purged.keys().filter_map(of).cloned().collect();
-            let Some(path) = state.path_of(table).filter(|_| !sources.is_empty()) else { continue };
-            let equal = match definition.path_columns.as_slice() {
-                [column] => {
-                    let names = sources.iter().filter_map(|source| over.variable_names(source.as_str()).ok()?.pop());
-                    let names: ArrayRef = Arc::new(StringArray::from_iter_values(names));
-                    Filter::one_of(column, &names)
-                }
-                _ => None,
-            };
-            let rows = equal.map_or_else(
-                || {
-                    // All rows, of all sources.
-                    sources = state.ids_matching(&over).map(|(path, _)| path.clone()).collect();
-                    let kept = state.get(table)?;
-                    let key = kept.order().first().cloned().unwrap_or_default();
-                    Filter::parse(&format!("\"{}\" is not null", key.replace('"', "\"\"")))
-                },
-                Ok,
-            )?;
+        for ViewRows { table, path, sources, filter } in rows_of_views(&state, &purged)? {
             let mark = Effect::MarkView { table, sources, behind: true };
             let mark = Work::Build(Box::new(move |_| Ok(vec![mark.clone()])));
             // Nobody catches up before all is done.
             let after = store.commit(Proposal::new(state.clone(), Footprint::default(), mark).of_views())?;
             receipt.commits.push(after.seq.0);
-            let own = Self { store: store.clone(), pattern: Pattern::of_path(path), filter: rows, of_view: true };
+            let own = Self { store: store.clone(), pattern: Pattern::of_path(&path), filter, of_view: true };
             let done = own.execute(task)?;
             receipt.commits.extend(done.commits);
             receipt.bytes_written += done.bytes_written;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::resolve::{AsOf, resolve, table_at};
 use crate::base::{Cancel, Error, ErrorKind, Result, Seq, Timestamp};
 use crate::block::MissingBlock;
-use crate::catalog::{Path, State};
+use crate::catalog::{Path, Read, StalePolicy, State};
 use crate::filter::Filter;
 use crate::store::Store;
 use crate::store::parts::Pin;
@@ -144,5 +144,44 @@ impl Store {
             }
         }
         read()
+    }
+
+    /// The newest state, for a read of what `reads` says: views that it reads are up to date, or are read as they are by their own choice.
+    pub(in crate::store) fn pinned_with_views(
+        &self,
+        reads: impl Fn(&State) -> Result<Vec<Read>>,
+    ) -> Result<(Arc<State>, Arc<Pin>)> {
+        let (state, pin) = self.pinned_state()?;
+        if !state.row_views.any_behind() {
+            return Ok((state, pin));
+        }
+        let reads = reads(&state)?;
+        // Of versions and snapshots nothing changes any more.
+        if reads.iter().any(|read| matches!(read, Read::Versions(_) | Read::Snapshot(_))) {
+            return Ok((state, pin));
+        }
+        for read in reads {
+            let Read::Rows(table) = read else { continue };
+            let Some(view) = state.row_views.get(table).filter(|view| !view.behind.is_empty()) else { continue };
+            let behind = |why: &str| {
+                let path = state.path_of(table).map_or_else(String::new, ToString::to_string);
+                let sources = view.behind.len();
+                Error::condition_failed(format!(
+                    "the view '{path}' is behind with {sources} of its sources{why}; call catch_up on it, or make it with \
+                     stale='read' to read it as it is"
+                ))
+            };
+            match view.definition.stale {
+                StalePolicy::Read => {}
+                StalePolicy::Error => return Err(behind("")),
+                StalePolicy::Wait if self.setting().is_read_only() => {
+                    return Err(behind(", and the store is open for reading only"));
+                }
+                StalePolicy::Wait => {
+                    self.catch_view_up(table, None).map_err(|e| behind(&format!(": {e}")).with_source(e))?;
+                }
+            }
+        }
+        self.pinned_state()
     }
 }

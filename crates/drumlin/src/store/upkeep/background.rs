@@ -5,7 +5,6 @@
 use super::checkpoint::automatic;
 use crate::base::{Result, WarningKind, caught, waiting};
 use crate::store::Store;
-use crate::store::handle::Hooks;
 
 /// How many tables change before a checkpoint is made: from the catalog snapshot on they need not be held decoded, at two or
 /// more KiB each.
@@ -13,15 +12,6 @@ const CHANGED_TABLES_MAX: usize = 50_000;
 
 /// How many rows tables with indexes get in new row groups before a checkpoint is made, which fills the indexes: until then they are scanned.
 const INDEX_ROWS_MAX: u64 = 512 << 10;
-
-/// What a store does about what has been committed.
-pub(in crate::store) const HOOKS: Hooks = Hooks {
-    committed: |store| {
-        store.attend_if_due();
-        store.checkpoint_if_due();
-    },
-    refreshed: Store::attend_if_due,
-};
 
 impl Store {
     /// Starts a checkpoint if one is due and none is running.

@@ -8,10 +8,9 @@ use arrow::array::RecordBatch;
 
 use super::shape::Shape;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, Error, ErrorKind, Result, TableId, WarningKind};
-use crate::catalog::{Effect, Footprint, Path, Pattern, Read, StalePolicy, State};
+use crate::base::{Cancel, Error, ErrorKind, Result, TableId};
+use crate::catalog::{Effect, Footprint, Path, Pattern, Read};
 use crate::store::nouns::transaction::OpenTransaction;
-use crate::store::parts::Pin;
 use crate::store::read::resolve::of_table;
 use crate::store::write::by_key::ByKey;
 use crate::store::{Store, Table, WriteOptions};
@@ -52,68 +51,6 @@ impl Table {
 }
 
 impl Store {
-    /// The newest state, for a read of what `reads` says: views that it reads are up to date, or are read as they are by their own choice.
-    pub(in crate::store) fn pinned_with_views(
-        &self,
-        reads: impl Fn(&State) -> Result<Vec<Read>>,
-    ) -> Result<(Arc<State>, Arc<Pin>)> {
-        let (state, pin) = self.pinned_state()?;
-        if !state.row_views.any_behind() {
-            return Ok((state, pin));
-        }
-        let reads = reads(&state)?;
-        // Of versions and snapshots nothing changes any more.
-        if reads.iter().any(|read| matches!(read, Read::Versions(_) | Read::Snapshot(_))) {
-            return Ok((state, pin));
-        }
-        for read in reads {
-            let Read::Rows(table) = read else { continue };
-            let Some(view) = state.row_views.get(table).filter(|view| !view.behind.is_empty()) else { continue };
-            let behind = |why: &str| {
-                let path = state.path_of(table).map_or_else(String::new, ToString::to_string);
-                let sources = view.behind.len();
-                Error::condition_failed(format!(
-                    "the view '{path}' is behind with {sources} of its sources{why}; call catch_up on it, or make it with \
-                     stale='read' to read it as it is"
-                ))
-            };
-            match view.definition.stale {
-                StalePolicy::Read => {}
-                StalePolicy::Error => return Err(behind("")),
-                StalePolicy::Wait if self.setting().is_read_only() => {
-                    return Err(behind(", and the store is open for reading only"));
-                }
-                StalePolicy::Wait => {
-                    self.catch_up_with(table, None, &Cancel::default())
-                        .map_err(|e| behind(&format!(": {e}")).with_source(e))?;
-                }
-            }
-        }
-        self.pinned_state()
-    }
-
-    /// Catches up with the sources that a commit has left views behind with, which led from `before` to `after`. What fails is told as a warning: the
-    /// commit is made.
-    pub(in crate::store) fn catch_up_views_after(&self, before: &State, after: &State) {
-        for (table, view) in after.row_views.iter() {
-            let known = before.row_views.get(table);
-            if known.is_some_and(|known| known.behind.ptr_eq(&view.behind)) {
-                continue;
-            }
-            let new = |path: &&Path| known.is_none_or(|known| !known.behind.contains_key(*path));
-            let sources: BTreeSet<Path> = view.behind.keys().filter(new).cloned().collect();
-            if sources.is_empty() {
-                continue;
-            }
-            if let Err(e) = self.catch_up_with(table, Some(&sources), &Cancel::default()) {
-                self.env().warn.say(WarningKind::ViewBehind, || {
-                    let path = after.path_of(table).map_or_else(String::new, ToString::to_string);
-                    format!("the view '{path}' is behind with {} of its sources: {e}", sources.len())
-                });
-            }
-        }
-    }
-
     /// Catches up with some sources of a view, or with all with which it is behind.
     pub(in crate::store) fn catch_up_with(
         &self,

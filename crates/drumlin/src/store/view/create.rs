@@ -7,11 +7,11 @@ use super::delta::same_columns;
 use super::shape::Shape;
 use crate::aggregate::GroupBy;
 use crate::base::{Cancel, Error, Result};
-use crate::catalog::{Effect, Path, Pattern, StalePolicy, State, ViewDefinition};
+use crate::catalog::{Effect, Path, Pattern, RowView, StalePolicy, State, ViewDefinition};
 use crate::store::parts::{Proposal, VIEWS_DEPTH_MAX, Work};
 use crate::store::read::resolve::table_at;
 use crate::store::write::frame::create_table;
-use crate::store::{Store, Table, TableOptions};
+use crate::store::{Table, TableOptions};
 
 /// What a view is of.
 #[derive(Clone, Debug, Default)]
@@ -122,32 +122,25 @@ impl Table {
             || crate::catalog::Read::Binding(path.clone()),
             |state| {
                 let table = table_at(state, &path)?;
-                let view = state.row_views.get(table.id);
-                Ok(view.map(|view| ViewInfo {
-                    path: path.to_string(),
-                    definition: view.definition.clone(),
-                    behind: view.behind.keys().map(ToString::to_string).collect(),
-                }))
+                Ok(state.row_views.get(table.id).map(|view| ViewInfo::new(&path, view)))
             },
         )
     }
 }
 
-impl Store {
-    /// All views, in the order of their paths.
-    ///
-    /// # Errors
-    /// `Closed`.
-    pub fn views(&self) -> Result<Vec<ViewInfo>> {
-        let state = self.state()?;
-        let mut all: Vec<ViewInfo> = Vec::new();
-        for (table, view) in state.row_views.iter() {
-            let Some(path) = state.path_of(table) else { continue };
-            let behind = view.behind.keys().map(ToString::to_string).collect();
-            all.push(ViewInfo { path: path.to_string(), definition: view.definition.clone(), behind });
-        }
+impl ViewInfo {
+    /// All views of a state, in the order of their paths.
+    pub(in crate::store) fn all(state: &State) -> Vec<ViewInfo> {
+        let views = state.row_views.iter();
+        let mut all: Vec<ViewInfo> =
+            views.filter_map(|(table, view)| state.path_of(table).map(|path| ViewInfo::new(path, view))).collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(all)
+        all
+    }
+
+    fn new(path: &Path, view: &RowView) -> Self {
+        let behind = view.behind.keys().map(ToString::to_string).collect();
+        ViewInfo { path: path.to_string(), definition: view.definition.clone(), behind }
     }
 }
 

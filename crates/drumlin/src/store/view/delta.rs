@@ -15,7 +15,7 @@ use crate::memtable::Keys;
 use crate::store::Store;
 use crate::store::parts::{Proposal, SourceDelta, VIEWS_DEPTH_MAX, ViewChange, ViewProof, admit, changed_sources};
 use crate::store::read::resolve::of_table;
-use crate::table::{ReadPoint, RowsChange, ScanOptions, TableState, VersionKind, View, difference};
+use crate::table::{ReadPoint, RowsChange, ScanOptions, Searcher, TableState, VersionKind, View, difference};
 
 /// Of a source with more rows than this, not all are read before a commit's turn: the view is behind with it, and catches up after.
 const READ_ALL_MAX: u64 = 1 << 20;
@@ -26,12 +26,14 @@ pub(super) struct ChangedGroups {
     pub gone: RecordBatch,
 }
 
-/// How rows of a source have changed.
-enum RowsChanged {
-    /// The groups of the rows that came, and of those that went; whether the former come after all others.
-    Known { new: Groups, gone: Groups, in_place: bool },
-    /// All must be read.
-    Unknown,
+/// How the rows of a source have changed.
+struct CameAndWent {
+    /// The groups of the rows that came.
+    came: Groups,
+    /// The groups of those that went.
+    gone: Groups,
+    /// Whether the former come after all others.
+    in_place: bool,
 }
 
 impl Store {
@@ -166,9 +168,9 @@ impl Store {
             (Some(old), Some(new)) if old.id == new.id => {
                 self.rows_changed((base, next), shape, (old, new), effects)?
             }
-            _ => RowsChanged::Unknown,
+            _ => None,
         };
-        let RowsChanged::Known { new: came, gone, in_place } = changed else {
+        let Some(CameAndWent { came, gone, in_place }) = changed else {
             let rows =
                 new.map_or(0, |new| crate::table::rows_at_most(new, self.seen_in(next, new, base.seq).read_point));
             if rows > READ_ALL_MAX {
@@ -222,30 +224,30 @@ impl Store {
         Ok(ChangedGroups { there, gone: filter_record_batch(&known, &lost)? })
     }
 
-    /// How the rows of a source have changed that was there before.
+    /// How the rows of a source have changed that was there before; `None` if only all rows tell.
     fn rows_changed(
         &self,
         (base, next): (&State, &State),
         shape: &Shape,
         (old, new): (&Arc<TableState>, &Arc<TableState>),
         effects: &[Effect],
-    ) -> Result<RowsChanged> {
+    ) -> Result<Option<CameAndWent>> {
         if old.schema() != new.schema() {
-            return Ok(RowsChanged::Unknown);
+            return Ok(None);
         }
         let own: Vec<&Effect> = effects.iter().filter(|effect| effect.table() == Some(old.id)).collect();
         if effects.iter().any(|effect| matches!(effect, Effect::EraseRows { tables, .. } if tables.contains(&old.id))) {
-            return Ok(RowsChanged::Unknown);
+            return Ok(None);
         }
         let writes = |effect: &&Effect| matches!(effect, Effect::WriteRows { .. });
-        if own.iter().any(writes) && own.iter().all(|effect| writes(&effect) || is_neutral(effect)) {
+        if own.iter().any(writes) && own.iter().all(|effect| writes(effect) || is_neutral(effect)) {
             return self.written_by_key((base, next), shape, (old, new), &own);
         }
         let versions = [old.newest(), new.newest()].map(|record| record.map(|record| (record.version, record.time)));
-        let [Some(then), Some(now)] = versions else { return Ok(RowsChanged::Unknown) };
+        let [Some(then), Some(now)] = versions else { return Ok(None) };
         let still = new.version(then.0).is_some_and(|record| record.time == then.1);
         if !still || !old.parts.is_empty() || !new.parts.is_empty() {
-            return Ok(RowsChanged::Unknown);
+            return Ok(None);
         }
         let point = |version| ReadPoint { version, since: false, seq: base.seq, instant: None };
         let pool = &self.env().pool;
@@ -259,11 +261,8 @@ impl Store {
             .filter(|effect| !is_neutral(effect))
             .all(|effect| matches!(effect, Effect::ChangeTable { change, .. } if change.kind == VersionKind::Append));
         let in_place = appends && new.order().is_empty();
-        Ok(RowsChanged::Known {
-            new: self.groups_of(shape, came, None)?,
-            gone: self.groups_of(shape, gone, None)?,
-            in_place,
-        })
+        let (came, gone) = (self.groups_of(shape, came, None)?, self.groups_of(shape, gone, None)?);
+        Ok(Some(CameAndWent { came, gone, in_place }))
     }
 
     /// The same of rows that were written by key.
@@ -273,7 +272,7 @@ impl Store {
         shape: &Shape,
         (old, new): (&Arc<TableState>, &Arc<TableState>),
         own: &[&Effect],
-    ) -> Result<RowsChanged> {
+    ) -> Result<Option<CameAndWent>> {
         let codec = new.codec()?;
         let mut all = Keys::default();
         for effect in own {
@@ -285,12 +284,13 @@ impl Store {
         let key_columns = codec.key_codec().decode(keys.iter())?;
         let cancel = Cancel::default();
         let groups = |state: &State, table: &Arc<TableState>| -> Result<Groups> {
-            let mut searcher = self.searcher(state, table, &codec, &cancel);
-            searcher.read_point.seq = base.seq;
+            let read_point = self.seen_in(state, table, base.seq).read_point;
+            let (reader, pool, codec) = (self.reader(), &self.env().pool, &codec);
+            let searcher = Searcher { reader, pool, table, read_point, codec, cancel: &cancel };
             let found = searcher.get_many(&keys, &key_columns, None)?;
             groups_of_rows(shape, &filter_record_batch(&found.rows, &found.found)?)
         };
-        Ok(RowsChanged::Known { new: groups(next, new)?, gone: groups(base, old)?, in_place: false })
+        Ok(Some(CameAndWent { came: groups(next, new)?, gone: groups(base, old)?, in_place: false }))
     }
 
     /// The keys of the groups that a view has of a source, of which `names` are in the path.
@@ -339,8 +339,9 @@ impl Store {
             }
         }
         let cancel = Cancel::default();
-        let mut searcher = self.searcher(state, kept, &codec, &cancel);
-        searcher.read_point.seq = seq;
+        let read_point = self.seen_in(state, kept, seq).read_point;
+        let (reader, pool) = (self.reader(), &self.env().pool);
+        let searcher = Searcher { reader, pool, table: kept, read_point, codec: &codec, cancel: &cancel };
         let found = searcher.get_many(&all, &columns, None)?;
         Ok(filter_record_batch(&found.rows, &found.found)?)
     }

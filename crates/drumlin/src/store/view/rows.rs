@@ -64,11 +64,11 @@ pub(super) fn groups_of_rows(shape: &Shape, rows: &RecordBatch) -> Result<Groups
         None => rows.clone(),
         Some(filter) => {
             let bound = filter.bind(&rows.schema())?;
-            let truth = is_true(&bound.evaluate(&rows.project(bound.columns())?)?);
+            let truth = is_true(&bound.evaluate(&RecordBatch::project(rows, bound.columns())?)?);
             filter_record_batch(rows, &truth.into())?
         }
     };
     let places = shape.plan.columns.iter().map(|name| Ok(chosen.schema().index_of(name)?));
-    groups.add(&chosen.project(&places.collect::<Result<Vec<_>>>()?)?, RANK_FROM)?;
+    groups.add(&RecordBatch::project(&chosen, &places.collect::<Result<Vec<_>>>()?)?, RANK_FROM)?;
     Ok(groups)
 }

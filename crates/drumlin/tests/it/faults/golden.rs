@@ -9,6 +9,7 @@ mod generated;
 mod indexed;
 mod present;
 mod versions;
+mod viewed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -426,6 +427,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     expiring::build(store)?;
     followed::build(store)?;
     present::build(store, shared)?;
+    viewed::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -437,6 +439,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     expiring::build_in_log(store)?;
     followed::build_in_log(store)?;
     present::build_in_log(store, shared)?;
+    viewed::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -495,7 +498,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 12] = [
+        let checks: [(&str, &dyn Fn()); 13] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -508,6 +511,7 @@ fn stores_of_earlier_builds_open() {
             ("v10-ttl", &|| expiring::check(&store)),
             ("v10-followed", &|| followed::check(&store)),
             ("v10-present", &|| present::check(&store, version.ends_with("-shared"))),
+            ("v10-viewed", &|| viewed::check(&store)),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -553,6 +557,7 @@ fn what_this_build_writes_it_reads_alike() {
         expiring::check(&store);
         followed::check(&store);
         present::check(&store, shared);
+        viewed::check(&store);
     }
 }
 

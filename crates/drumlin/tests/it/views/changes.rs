@@ -130,7 +130,7 @@ fn equal_what_is_computed(seed: u64, steps: usize) -> Checked {
                 }
             }
         }
-        let behind: Vec<String> = store.views().unwrap().into_iter().flat_map(|view| view.behind).collect();
+        let behind: Vec<String> = store.tree().views().unwrap().into_iter().flat_map(|view| view.behind).collect();
         if !behind.is_empty() {
             return Err(format!("seed {seed}, step {step}: behind with {behind:?}"));
         }

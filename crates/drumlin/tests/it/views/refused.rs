@@ -93,7 +93,7 @@ fn views_that_cannot_be_kept_are_refused() {
     store.write("u/a", rows(vec![1]), &Default::default()).unwrap();
     store.write("u/b", texts.unwrap(), &Default::default()).unwrap();
     refused(view("v", "u/*", &|_| {}), &["'u/b'", "other types"]);
-    assert_eq!(store.views().unwrap().len(), 1);
+    assert_eq!(store.tree().views().unwrap().len(), 1);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn the_rows_of_views_are_their_own() {
     assert!(store.table("copy").view_info().unwrap().is_none());
     store.table("copy").delete("sum >= 0", &Default::default()).unwrap();
     store.drop("other").unwrap();
-    assert!(store.views().unwrap().is_empty());
+    assert!(store.tree().views().unwrap().is_empty());
     store.append("t/a", rows(vec![100]), &Default::default()).unwrap();
     store.undrop("other", None).unwrap();
     assert!(store.table("other").view_info().unwrap().is_none());
@@ -250,7 +250,7 @@ fn purged_rows_are_in_no_version_of_a_view() {
             }
         }
         assert!(total(&store, "sums", &AsOf::Snapshot("s".into())) < 1000);
-        assert!(store.views().unwrap().iter().all(|view| view.behind.is_empty()));
+        assert!(store.tree().views().unwrap().iter().all(|view| view.behind.is_empty()));
     }
 }
 

@@ -63,7 +63,7 @@ fn in_step(seed: u64) -> Checked {
     for store in &stores {
         store.refresh().unwrap();
         same(&kept(store, "sums", &AsOf::Newest), &computed(store, &sums(), &AsOf::Newest), "sums")?;
-        same(&store.views().unwrap()[0].behind, &Vec::new(), "behind")?;
+        same(&store.tree().views().unwrap()[0].behind, &Vec::new(), "behind")?;
     }
     stores[0].table("t/a").drop(Missing::Refuse).unwrap();
     same(&kept(&stores[0], "sums", &AsOf::Newest), &computed(&stores[0], &sums(), &AsOf::Newest), "dropped")

@@ -1,0 +1,1 @@
+"""What is kept in step with tables: indexes and views."""
