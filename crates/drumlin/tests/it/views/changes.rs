@@ -83,7 +83,7 @@ fn equal_what_is_computed(seed: u64, steps: usize) -> Checked {
     let mut views: Vec<(String, ViewOptions)> = Vec::new();
     let mut then: BTreeMap<Timestamp, Vec<String>> = BTreeMap::new();
     for step in 0..steps {
-        if views.len() < 3 && rng.u8(..4) == 0 && store.tables("t/*").unwrap().len() > 0 {
+        if views.len() < 3 && rng.u8(..4) == 0 && !store.tables("t/*").unwrap().is_empty() {
             let (path, options) = (format!("views/v{}", views.len()), view(&mut rng));
             store.table(&path).create_view("t/*", &options).map_err(|e| e.to_string())?;
             views.push((path, options));
@@ -164,5 +164,6 @@ pub fn views() -> Checked {
 
 #[test]
 fn views_equal_what_is_computed() {
-    seeds::each(0..8, 8, |seed| equal_what_is_computed(seed, 80).unwrap());
+    views().unwrap();
+    seeds::each(12..16, 8, |seed| equal_what_is_computed(seed, 80).unwrap());
 }
