@@ -43,6 +43,7 @@ pub use memory::history::{history_rows, history_schema, read_history};
 pub use memory::overlay::ReadPoint;
 pub use memory::part::{Flush, MemRows, MemtablePart};
 pub use memory::row_bytes::RowCodec;
+pub use order::latest::comes_last;
 pub use order::merge_order::MergeOrder;
 pub use order::merging::merge_groups;
 pub use order::plan::{OrderPlan, PlannedSlot, overlaps, plan_order};

@@ -15,7 +15,9 @@ use crate::memtable::Keys;
 use crate::store::Store;
 use crate::store::parts::{Proposal, SourceDelta, VIEWS_DEPTH_MAX, ViewChange, ViewProof, admit, changed_sources};
 use crate::store::read::resolve::of_table;
-use crate::table::{ReadPoint, RowsChange, ScanOptions, Searcher, TableState, VersionKind, View, difference};
+use crate::table::{
+    ReadPoint, RowsChange, ScanOptions, Searcher, TableState, VersionKind, View, comes_last, difference,
+};
 
 /// Of a source with more rows than this, not all are read before a commit's turn: the view is behind with it, and catches up after.
 const READ_ALL_MAX: u64 = 1 << 20;
@@ -252,16 +254,27 @@ impl Store {
         let point = |version| ReadPoint { version, since: false, seq: base.seq, instant: None };
         let pool = &self.env().pool;
         let sides = difference(self.reader(), pool, new, [point(then.0), point(now.0)], &shape.plan.columns)?;
-        let [gone, came] = sides.map(|table| {
-            let version = table.newest().map_or(now.0, |record| record.version);
-            View { table: Arc::new(table), read_point: point(version), time: None, pin: None }
-        });
         let appends = own
             .iter()
             .filter(|effect| !is_neutral(effect))
             .all(|effect| matches!(effect, Effect::ChangeTable { change, .. } if change.kind == VersionKind::Append));
-        let in_place = appends && new.order().is_empty();
-        let (came, gone) = (self.groups_of(shape, came, None)?, self.groups_of(shape, gone, None)?);
+        let by_place = shape.plan.aggregates.iter().any(|(bound, _)| bound.function.is_by_place());
+        let [gone, came] = &sides;
+        // In a sorted table, rows that come later may be in between.
+        let last = || match new.order().is_empty() {
+            true => Ok(true),
+            false => comes_last(self.reader(), pool, new, now.0, came),
+        };
+        let in_place = by_place && appends && gone.groups.is_empty() && last()?;
+        let groups = |table: &TableState| match table.groups.is_empty() {
+            true => Groups::new(&shape.plan, (0, 1)),
+            false => {
+                let version = table.newest().map_or(now.0, |record| record.version);
+                let table = Arc::new(table.clone());
+                self.groups_of(shape, View { table, read_point: point(version), time: None, pin: None }, None)
+            }
+        };
+        let (came, gone) = (groups(came)?, groups(gone)?);
         Ok(Some(CameAndWent { came, gone, in_place }))
     }
 

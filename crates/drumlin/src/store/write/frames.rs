@@ -164,9 +164,9 @@ impl Call<'_> {
                 }
                 let committed = store.commit_frames(write, writer.written());
                 let refused = |kind| committed.as_ref().is_err_and(|e| e.kind() == kind);
-                if refused(ErrorKind::AlreadyExists) && on_error.collects() {
-                    store.leave_out_refused(write, writer.written(), &mut on_error)?;
-                    return Ok(Err(Error::conflict("tables that would break a unique index are left out")));
+                let by_one = refused(ErrorKind::AlreadyExists) || refused(ErrorKind::InvalidArgument);
+                if by_one && on_error.collects() && store.leave_out_refused(write, writer.written(), &mut on_error)? {
+                    return Ok(Err(Error::conflict("tables that break a unique index or fit no view are left out")));
                 }
                 if refused(ErrorKind::Conflict) {
                     write.check_again = true;
@@ -204,27 +204,30 @@ impl Store {
         Ok(())
     }
 
-    /// Leaves out the tables of a write in which two rows would have the same values of a unique index.
+    /// Leaves out the tables of a write in which two rows would have the same values of a unique index, or that a view could not be over any more. Returns
+    /// whether there are any.
     fn leave_out_refused(
         &self,
         write: &mut FramesWrite,
         blocks: &[WrittenBlock],
         on_error: &mut OnItemError,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let all = std::mem::take(&mut write.tables);
         let mut fit = Vec::with_capacity(all.len());
         for table in &all {
             write.tables = vec![table.clone()];
-            let proven = self.proven(write.proposal(blocks));
+            let proven = self.proven(write.proposal(blocks)).and_then(|proposal| self.with_views(proposal));
             write.tables.clone_from(&all);
             match proven {
                 Ok(_) => fit.push(table.clone()),
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => on_error.note(table.at, e)?,
+                Err(e) if [ErrorKind::AlreadyExists, ErrorKind::InvalidArgument].contains(&e.kind()) => {
+                    on_error.note(table.at, e)?;
+                }
                 Err(e) => return Err(e),
             }
         }
         write.tables = fit;
-        Ok(())
+        Ok(write.tables.len() < all.len())
     }
 
     /// Commits the tables of a write, whose row groups are in `blocks`, beside those of frames that turned out to be bad.

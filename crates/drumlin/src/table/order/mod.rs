@@ -2,6 +2,7 @@
 
 pub(super) mod clusters;
 pub(super) mod kway;
+pub(super) mod latest;
 pub(super) mod merge_order;
 pub(super) mod merging;
 pub(super) mod plan;

@@ -128,6 +128,13 @@ fn the_rows_of_views_are_their_own() {
     refused(store.write("t/new", other, &Default::default()), &["'sums'", "'t/new'"]);
     assert!(!store.table("t/new").exists().unwrap());
     assert_eq!(kept(&store, "sums", &AsOf::Newest), before);
+    // Of many tables, only those that do not fit are left out.
+    let other = RecordBatch::try_from_iter([("x", Arc::new(Int64Array::from(vec![1])) as ArrayRef)]).unwrap();
+    let frames =
+        vec![("t/c".into(), rows(vec![5]).into()), ("t/d".into(), other.into()), ("u".into(), rows(vec![1]).into())];
+    let done = store.write_each(frames, &Default::default()).unwrap();
+    assert_eq!(done.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(kept(&store, "sums", &AsOf::Newest), computed(&store, &sums(), &AsOf::Newest));
     // What is moved, copied or dropped.
     store.relocate("sums", "other", Existing::Refuse).unwrap();
     store.append("t/a", rows(vec![100]), &Default::default()).unwrap();
