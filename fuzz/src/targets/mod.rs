@@ -4,6 +4,7 @@ mod catalog;
 mod command;
 mod filter;
 mod foreign;
+mod groups;
 mod jobs;
 mod log;
 mod rows;
@@ -33,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "chunk", run: log::chunk, seeds: log::chunk_seeds },
     Target { name: "directory", run: catalog::directory, seeds: catalog::directory_seeds },
     Target { name: "filter", run: filter::filter, seeds: filter::seeds },
+    Target { name: "groups", run: groups::resumed, seeds: groups::seeds },
     Target { name: "import", run: command::import, seeds: command::import_seeds },
     Target { name: "key-filter", run: rows::key_filter, seeds: rows::key_filter_seeds },
     Target { name: "log", run: log::segment, seeds: log::segment_seeds },

@@ -73,6 +73,11 @@ impl AggregateState {
         }
     }
 
+    /// Whether the result of a group says all that is known of it.
+    fn is_shown(&self) -> bool {
+        matches!(self, Self::Number(..) | Self::Best(..))
+    }
+
     /// Puts what was kept of a group in its place.
     fn resume(&mut self, at: usize, kept: KeptState) -> Option<()> {
         let sum = |kept: &KeptSum| ExactSum::of_kept(kept);
@@ -83,7 +88,7 @@ impl AggregateState {
             (Self::Squares(sums, n) | Self::Weighted(sums, n), KeptState::Pair(one, two, count)) => {
                 (sums[at], n[at]) = ((sum(&one)?, sum(&two)?), count);
             }
-            (Self::Number(..) | Self::Best(..), KeptState::Shown) => {}
+            (state, KeptState::Shown) if state.is_shown() => {}
             _ => return None,
         }
         Some(())
@@ -168,7 +173,7 @@ impl Groups {
         }
         for (place, (needed, state)) in groups.states_mut().enumerate() {
             let of_result = |kept: &Vec<KeptState>| kept.get(place) == Some(&KeptState::Shown);
-            if !all.is_empty() && all.iter().all(of_result) {
+            if !all.is_empty() && state.is_shown() && all.iter().all(of_result) {
                 state.add(&ids, &[rows.column(plan.width() + needed).clone()], 0)?;
             }
             for (id, kept) in ids.iter().zip(&all) {
