@@ -165,6 +165,7 @@ bench: build
 	$(BIN)/python bench/expiry.py
 	$(BIN)/python bench/feeds.py
 	$(BIN)/python bench/joins.py
+	$(BIN)/python bench/views.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py
