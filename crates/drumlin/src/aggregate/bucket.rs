@@ -354,7 +354,7 @@ mod tests {
         let labels = labels.picked(&[0, 1, 2, 3], values.data_type()).unwrap();
         let expected = arrow::array::TimestampSecondArray::from(vec![Some(-3600), None, Some(0), Some(3600)]);
         assert_eq!(labels.as_ref(), &expected as &dyn Array);
-        assert_eq!(right.bounds(&labels).unwrap(), Some((-3600, 3600)));
+        assert_eq!(right.bounds(&labels).unwrap(), Some((-3600, 7200)));
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub use order::merging::merge_groups;
 pub use order::plan::{OrderPlan, PlannedSlot, overlaps, plan_order};
 pub use order::reorder::{Classes, MergedGroups, Reorder, Slot, remap_merged};
 pub use order::sort_columns::{TableSpec, check_sort, sorted_schema};
-pub use read::diff::difference;
+pub use read::diff::{difference, difference_of_groups};
 pub use read::groups_ahead::GroupsAhead;
 pub use read::prefetch::Ahead;
 pub use read::select::expiry::next_expiry;

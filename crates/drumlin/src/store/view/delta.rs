@@ -16,7 +16,8 @@ use crate::store::Store;
 use crate::store::parts::{Proposal, SourceDelta, VIEWS_DEPTH_MAX, ViewChange, ViewProof, admit, changed_sources};
 use crate::store::read::resolve::of_table;
 use crate::table::{
-    ReadPoint, RowsChange, ScanOptions, Searcher, TableState, VersionKind, View, comes_last, difference,
+    MemtablePart, ReadPoint, RowsChange, ScanOptions, Searcher, TableCodec, TableState, VersionKind, View, comes_last,
+    difference, difference_of_groups, written_keys,
 };
 
 /// Of a source with more rows than this, not all are read before a commit's turn: the view is behind with it, and catches up after.
@@ -243,15 +244,20 @@ impl Store {
         }
         let writes = |effect: &&Effect| matches!(effect, Effect::WriteRows { .. });
         if own.iter().any(writes) && own.iter().all(|effect| writes(effect) || is_neutral(effect)) {
-            return self.written_by_key((base, next), shape, (old, new), &own);
+            let keys = written_keys_of(&*new.codec()?, &own)?;
+            return self.changed_by_key((base, next), shape, (old, new), keys).map(Some);
         }
         let versions = [old.newest(), new.newest()].map(|record| record.map(|record| (record.version, record.time)));
         let [Some(then), Some(now)] = versions else { return Ok(None) };
         let still = new.version(then.0).is_some_and(|record| record.time == then.1);
-        if !still || !old.parts.is_empty() || !new.parts.is_empty() {
+        if !still {
             return Ok(None);
         }
         let point = |version| ReadPoint { version, since: false, seq: base.seq, instant: None };
+        if !old.parts.is_empty() || !new.parts.is_empty() {
+            let keys = self.touched_keys((old, new), [point(then.0), point(now.0)], &own, shape)?;
+            return keys.map(|keys| self.changed_by_key((base, next), shape, (old, new), keys)).transpose();
+        }
         let pool = &self.env().pool;
         let sides = difference(self.reader(), pool, new, [point(then.0), point(now.0)], &shape.plan.columns)?;
         let appends = own
@@ -278,22 +284,55 @@ impl Store {
         Ok(Some(CameAndWent { came, gone, in_place }))
     }
 
-    /// The same of rows that were written by key.
-    fn written_by_key(
+    /// The keys of rows of a source with a key that may have changed, which has rows in memory; `None` if they are too many.
+    fn touched_keys(
+        &self,
+        (old, new): (&Arc<TableState>, &Arc<TableState>),
+        seen: [ReadPoint; 2],
+        own: &[&Effect],
+        shape: &Shape,
+    ) -> Result<Option<Keys>> {
+        let codec = new.codec()?;
+        let mut all = written_keys_of(&codec, own)?;
+        let pool = &self.env().pool;
+        let columns: Vec<String> = new.order().to_vec();
+        for table in difference_of_groups(self.reader(), pool, new, seen, &shape.plan.columns)? {
+            let rows: u64 = table.groups.iter().map(|group| u64::from(group.rows)).sum();
+            if rows > READ_ALL_MAX {
+                return Ok(None);
+            }
+            let version = table.newest().map_or(seen[1].version, |record| record.version);
+            let read_point = ReadPoint { version, ..seen[1] };
+            let view = View { table: Arc::new(table), read_point, time: None, pin: None };
+            let options = ScanOptions { columns: Some(columns.clone()), ..ScanOptions::default() };
+            for batch in self.scan_view(view, None, &options, None)?.collect()? {
+                codec.keys_of(&batch)?.0.iter().for_each(|key| all.push_key(key));
+            }
+        }
+        // Rows in memory that are seen no more, or that are seen again.
+        let shown = |table: &TableState, part: &MemtablePart, version| {
+            let same = |own: &&MemtablePart| own.version == part.version;
+            let seen = |own: &MemtablePart| (!own.frozen || own.version <= version) && own.died > version;
+            table.parts.iter().find(same).is_some_and(seen)
+        };
+        for part in old.parts.iter().chain(&new.parts) {
+            if shown(old, part, seen[0].version) != shown(new, part, seen[1].version) {
+                written_keys(part.rows(), seen[1].seq).iter().for_each(|key| all.push_key(key));
+            }
+        }
+        Ok((all.len() as u64 <= READ_ALL_MAX).then_some(all))
+    }
+
+    /// How rows of a source with a key have changed, which are among those with some keys.
+    fn changed_by_key(
         &self,
         (base, next): (&State, &State),
         shape: &Shape,
         (old, new): (&Arc<TableState>, &Arc<TableState>),
-        own: &[&Effect],
-    ) -> Result<Option<CameAndWent>> {
+        keys: Keys,
+    ) -> Result<CameAndWent> {
         let codec = new.codec()?;
-        let mut all = Keys::default();
-        for effect in own {
-            if let Effect::WriteRows { rows, .. } = effect {
-                rows.copy_keys(&codec, &mut all)?;
-            }
-        }
-        let keys = all.take(all.sorted_places().into_iter().map(|at| at as usize)).each_once();
+        let keys = keys.take(keys.sorted_places().into_iter().map(|at| at as usize)).each_once();
         let key_columns = codec.key_codec().decode(keys.iter())?;
         let cancel = Cancel::default();
         let groups = |state: &State, table: &Arc<TableState>| -> Result<Groups> {
@@ -303,7 +342,7 @@ impl Store {
             let found = searcher.get_many(&keys, &key_columns, None)?;
             groups_of_rows(shape, &filter_record_batch(&found.rows, &found.found)?)
         };
-        Ok(Some(CameAndWent { came: groups(next, new)?, gone: groups(base, old)?, in_place: false }))
+        Ok(CameAndWent { came: groups(next, new)?, gone: groups(base, old)?, in_place: false })
     }
 
     /// The keys of the groups that a view has of a source, of which `names` are in the path.
@@ -358,6 +397,17 @@ impl Store {
         let found = searcher.get_many(&all, &columns, None)?;
         Ok(filter_record_batch(&found.rows, &found.found)?)
     }
+}
+
+/// The keys that effects write or delete.
+fn written_keys_of(codec: &TableCodec, effects: &[&Effect]) -> Result<Keys> {
+    let mut all = Keys::default();
+    for effect in effects {
+        if let Effect::WriteRows { rows, .. } = effect {
+            rows.copy_keys(codec, &mut all)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Whether an effect on a table changes none of its rows.

@@ -30,10 +30,21 @@ pub fn difference(
     seen: [ReadPoint; 2],
     columns: &[String],
 ) -> Result<[TableState; 2]> {
-    let [since, until] = seen.map(|at| at.version);
-    if [since, until].into_iter().any(|version| table.depends_on_parts(version)) {
+    if seen.into_iter().any(|at| table.depends_on_parts(at.version)) {
         return Err(Error::conflict("rows written by key are not in row groups yet; checkpoint the store first"));
     }
+    difference_of_groups(reader, pool, table, seen, columns)
+}
+
+/// The same of what lies in row groups, whatever rows in memory hide of it.
+pub fn difference_of_groups(
+    reader: &BlockReader,
+    pool: &Pool,
+    table: &TableState,
+    seen: [ReadPoint; 2],
+    columns: &[String],
+) -> Result<[TableState; 2]> {
+    let [since, until] = seen.map(|at| at.version);
     let [before, after] = [table.schema_of(since)?, table.schema_of(until)?];
     let same = before == after;
     let alike = |group: &RowGroup| same || shows_alike(table, group, [before, after], columns);

@@ -42,7 +42,7 @@ fn in_step(seed: u64) -> Checked {
                 for step in 0..30 {
                     let path = format!("t/{}", rng.choice(["a", "b", "c"]).unwrap());
                     let table = store.table(&path);
-                    let first = (thread as i64 * 1000 + step) * 10;
+                    let first = 1000 + (thread as i64 * 1000 + step) * 10;
                     match rng.u8(..6) {
                         0 => table.delete(&format!("n % 7 = {}", rng.u8(..7)), &Default::default()).map(drop),
                         1 if path == "t/c" => table.upsert(rows(vec![rng.i64(0..50)]), &Default::default()).map(drop),
