@@ -10,7 +10,7 @@ use crate::catalog::{Path, Pattern, State};
 use crate::filter::Filter;
 
 /// The rows of a view that are made of some of its sources.
-pub(super) struct ViewRows {
+pub(super) struct PurgedRows {
     /// The table of the view, and its path.
     pub table: TableId,
     pub path: Path,
@@ -20,7 +20,7 @@ pub(super) struct ViewRows {
 }
 
 /// What the views of a store have of tables. Of a view whose sources are told apart by several names it is all that it has, of all sources.
-pub(super) fn rows_of_views(state: &State, tables: &Family) -> Result<Vec<ViewRows>> {
+pub(super) fn rows_of_views(state: &State, tables: &Family) -> Result<Vec<PurgedRows>> {
     let mut all = Vec::new();
     for (table, view) in state.row_views.iter() {
         let (over, definition) = (Pattern::new(&view.definition.over)?, &view.definition);
@@ -44,7 +44,7 @@ pub(super) fn rows_of_views(state: &State, tables: &Family) -> Result<Vec<ViewRo
                 Filter::parse(&format!("\"{}\" is not null", key.replace('"', "\"\"")))?
             }
         };
-        all.push(ViewRows { table, path, sources, filter });
+        all.push(PurgedRows { table, path, sources, filter });
     }
     Ok(all)
 }

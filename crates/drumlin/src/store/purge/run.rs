@@ -18,7 +18,7 @@ use roaring::RoaringBitmap;
 
 use super::family::{Family, erased_rows, family, leave_patched, members, place_of, records, tables_naming};
 use super::matching::Matching;
-use super::of_views::{ViewRows, rows_of_views};
+use super::of_views::{PurgedRows, rows_of_views};
 use super::report::{Held, PurgePlan, PurgeReceipt, PurgedObject, PurgedTable};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Meter, Result, Seq, TableId, Task, Version};
@@ -138,7 +138,7 @@ impl Purge {
             return Ok(views);
         }
         let purged = named(&state, pattern, filter)?;
-        for ViewRows { table, path, sources, filter } in rows_of_views(&state, &purged)? {
+        for PurgedRows { table, path, sources, filter } in rows_of_views(&state, &purged)? {
             let mark = Effect::MarkView { table, sources, behind: true };
             let mark = Work::Build(Box::new(move |_| Ok(vec![mark.clone()])));
             // Nobody catches up before all is done.

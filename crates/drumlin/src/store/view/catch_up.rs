@@ -141,7 +141,8 @@ impl Store {
                 }
             }
         };
-        let made: Vec<(RecordBatch, RecordBatch)> = self.env().pool.map(todo, made)?;
+        // One after the other: what a task of the pool waits for must not wait for the pool.
+        let made: Vec<(RecordBatch, RecordBatch)> = todo.into_iter().map(made).collect::<Result<_>>()?;
         let (rows, gone): (Vec<RecordBatch>, Vec<RecordBatch>) = made.into_iter().unzip();
         let codec = kept.codec()?;
         let rows = arrow::compute::concat_batches(&schema, &rows)?;

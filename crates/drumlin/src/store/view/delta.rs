@@ -1,5 +1,6 @@
 //! What a commit changes in views, made before its turn from the rows that it adds to their sources and takes away.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
@@ -23,10 +24,19 @@ use crate::table::{
 /// Of a source with more rows than this, not all are read before a commit's turn: the view is behind with it, and catches up after.
 const READ_ALL_MAX: u64 = 1 << 20;
 
+/// A commit writes at most as many times the bytes of a small write (`row_write_bytes`) to a view.
+const ROW_WRITES_MAX: u64 = 16;
+
 /// What becomes of groups: those that have rows, and the keys, as the view has them, of those that have none any more.
 pub(super) struct ChangedGroups {
     pub there: KeptGroups,
     pub gone: RecordBatch,
+}
+
+/// Rows that a view gets for a source, and the keys of those that it loses.
+struct ViewRows {
+    there: RecordBatch,
+    gone: RecordBatch,
 }
 
 /// How the rows of a source have changed.
@@ -59,14 +69,18 @@ impl Store {
             proposal.views = ViewProof::default();
             return Ok(proposal);
         };
-        let mut found = Vec::new();
+        let mut found = BTreeMap::new();
         let mut effects = transaction.effects;
-        for _ in 0..=VIEWS_DEPTH_MAX {
+        for depth in 0..=VIEWS_DEPTH_MAX {
+            // One after the other: what a task of the pool waits for must not wait for the pool.
+            let changed = changed_sources(&base, &next, &effects)?.into_iter();
+            let made = changed.map(|(view, source)| self.source_delta(&base, &next, view, source, &effects));
+            let mut deltas: Vec<(SourceDelta, Option<ViewRows>)> = made.collect::<Result<_>>()?;
+            self.join_rows(&next, &mut deltas)?;
             let mut made = Vec::new();
-            for (view, source) in changed_sources(&base, &next, &effects)? {
-                let delta = self.source_delta(&base, &next, view, source, &effects)?;
+            for (delta, _) in deltas {
                 made.extend(delta.effect(&next)?);
-                found.push(delta);
+                found.insert((depth, delta.view, delta.source.clone()), delta);
             }
             if made.is_empty() {
                 break;
@@ -79,6 +93,26 @@ impl Store {
         Ok(proposal)
     }
 
+    /// Has one effect write the rows of all sources of a view; or, if they are very many, the view is behind with these sources.
+    fn join_rows(&self, next: &State, deltas: &mut [(SourceDelta, Option<ViewRows>)]) -> Result<()> {
+        let views: BTreeSet<TableId> = deltas.iter().filter(|(_, rows)| rows.is_some()).map(|(d, _)| d.view).collect();
+        for view in views {
+            let codec = next.get(view)?.codec()?;
+            let own = || deltas.iter().filter(|(delta, _)| delta.view == view).filter_map(|(_, rows)| rows.as_ref());
+            let there = arrow::compute::concat_batches(codec.schema(), own().map(|rows| &rows.there))?;
+            let gone = arrow::compute::concat_batches(codec.key_schema(), own().map(|rows| &rows.gone))?;
+            let some = |batch: RecordBatch| (batch.num_rows() > 0).then_some(batch);
+            let change = RowsChange::new(&codec, some(there).as_ref(), some(gone).as_ref())?;
+            let fits = change.bytes() <= self.options().row_write_bytes.saturating_mul(ROW_WRITES_MAX);
+            let mut change = fits.then_some(change);
+            for (delta, _) in deltas.iter_mut().filter(|(delta, rows)| delta.view == view && rows.is_some()) {
+                delta.change = if fits { ViewChange::Rows(change.take()) } else { ViewChange::Behind };
+            }
+        }
+        Ok(())
+    }
+
+    /// What becomes of a view for one source; its rows are still to be joined with those of others.
     fn source_delta(
         &self,
         base: &State,
@@ -86,26 +120,28 @@ impl Store {
         table: TableId,
         source: Path,
         effects: &[Effect],
-    ) -> Result<SourceDelta> {
+    ) -> Result<(SourceDelta, Option<ViewRows>)> {
         let lost = || Error::internal("a view that is kept has no table");
         let view = next.row_views.get(table).ok_or_else(lost)?;
         let was_behind = base.row_views.get(table).is_some_and(|view| view.behind.contains_key(&source));
-        let change = match was_behind {
-            true => ViewChange::Rows(None),
-            false => self.view_change(base, next, (table, view), &source, effects)?,
+        let rows = match was_behind {
+            true => Some(None),
+            false => self.view_rows(base, next, (table, view), &source, effects)?,
         };
-        Ok(SourceDelta { view: table, definition: view.definition.clone(), source, was_behind, change })
+        let change = if rows.is_some() { ViewChange::Rows(None) } else { ViewChange::Behind };
+        let delta = SourceDelta { view: table, definition: view.definition.clone(), source, was_behind, change };
+        Ok((delta, rows.flatten()))
     }
 
-    /// What becomes of a view that is not behind with a source.
-    fn view_change(
+    /// What becomes of the rows of a view that is not behind with a source; `None` if it is from now on.
+    fn view_rows(
         &self,
         base: &State,
         next: &State,
         (table, view): (TableId, &RowView),
         source: &Path,
         effects: &[Effect],
-    ) -> Result<ViewChange> {
+    ) -> Result<Option<Option<ViewRows>>> {
         let pattern = Pattern::new(&view.definition.over)?;
         let names = view.names(&pattern, source).unwrap_or_default();
         let versioned = |state: &State| -> Result<Option<Arc<TableState>>> {
@@ -116,7 +152,7 @@ impl Store {
         let kept_schema = kept.schema().ok_or_else(|| Error::corrupt("a view has no columns"))?.0.clone();
         let seen = (old.as_ref(), new.as_ref());
         let schema_of = |table: &Arc<TableState>| table.schema().map(|schema| schema.0.clone());
-        let Some(schema) = seen.1.or(seen.0).and_then(schema_of) else { return Ok(ViewChange::Rows(None)) };
+        let Some(schema) = seen.1.or(seen.0).and_then(schema_of) else { return Ok(Some(None)) };
         let told = |e: Error| {
             let at = next.path_of(table).map_or_else(String::new, ToString::to_string);
             let over = &view.definition.over;
@@ -139,23 +175,12 @@ impl Store {
         let changed = match made {
             Ok(Some(changed)) => changed,
             // A sum that is beyond its type, for example: nothing is wrong with the rows of the source.
-            Ok(None) => return Ok(ViewChange::Behind),
-            Err(e) if e.kind() == ErrorKind::InvalidArgument => return Ok(ViewChange::Behind),
+            Ok(None) => return Ok(None),
+            Err(e) if e.kind() == ErrorKind::InvalidArgument => return Ok(None),
             Err(e) => return Err(of_table(source, e)),
         };
-        let codec = kept.codec()?;
-        let rows = shape.rows_of(&changed.there, codec.schema())?;
-        let gone = changed.gone;
-        if rows.num_rows() + gone.num_rows() == 0 {
-            return Ok(ViewChange::Rows(None));
-        }
-        let some = |batch: RecordBatch| (batch.num_rows() > 0).then_some(batch);
-        let (rows, gone) = (some(rows), some(gone));
-        let change = RowsChange::new(&codec, rows.as_ref(), gone.as_ref())?;
-        if change.bytes() > self.options().row_write_bytes {
-            return Ok(ViewChange::Behind);
-        }
-        Ok(ViewChange::Rows(Some(change)))
+        let rows = ViewRows { there: shape.rows_of(&changed.there, kept.codec()?.schema())?, gone: changed.gone };
+        Ok(Some((rows.there.num_rows() + rows.gone.num_rows() > 0).then_some(rows)))
     }
 
     /// What becomes of the groups of a source; `None` if too much must be read for that.

@@ -112,6 +112,13 @@ fn the_rows_of_views_are_their_own() {
         sums_of.alter(&Alter::Drop(vec!["most".into()]), &Default::default()).map(drop),
         store.restore("sums", &AsOf::Version(sums_of.versions().unwrap()[0].version)).map(drop),
         store.relocate("sums", "t/sums", Existing::Refuse).map(drop),
+        sums_of
+            .create_index(
+                "u",
+                &[Expression::parse("sum").unwrap()],
+                &drumlin::IndexOptions { unique: true, ..Default::default() },
+            )
+            .map(drop),
         store.purge("sums", &Filter::parse("sum > 0").unwrap()).unwrap().execute(&Default::default()).map(drop),
         store.transact(|tx| tx.table("sums").delete("sum > 0", &Default::default()).map(drop)),
     ] {
@@ -285,4 +292,54 @@ fn views_are_over_views() {
     for path in ["sums", "two", "three", "four"] {
         assert_eq!(total(&store, path, &AsOf::Newest), 3, "{path}");
     }
+}
+
+/// One view is over a table and a view of another table; a commit that changes both tables changes the one over it in two steps.
+#[test]
+fn views_are_over_tables_and_views_at_once() {
+    let store = Store::memory().unwrap();
+    store.write("t/a", rows((0..10).collect()), &Default::default()).unwrap();
+    store.table("m/v").create_view("t/*", &sums()).unwrap();
+    let plain = |n: Vec<i64>| {
+        let s: ArrayRef = Arc::new(StringArray::from_iter_values(n.iter().map(|n| format!("s{}", n % 3))));
+        RecordBatch::try_from_iter([("s", s), ("sum", Arc::new(Int64Array::from(n)) as ArrayRef)]).unwrap()
+    };
+    store.write("m/p", plain((0..7).collect()), &Default::default()).unwrap();
+    let over = |paths: &[&str]| ViewOptions {
+        path_columns: paths.iter().map(ToString::to_string).collect(),
+        groups: GroupBy {
+            keys: vec!["s".into()],
+            aggregates: vec![made("sum", Function::Sum, Some("sum"))],
+            ..GroupBy::default()
+        },
+        ..ViewOptions::default()
+    };
+    store.table("both").create_view("m/*", &over(&["of"])).unwrap();
+    store.table("top").create_view("both", &over(&[])).unwrap();
+    for step in 1..5 {
+        let seq = store.seq().unwrap();
+        store
+            .transact(|tx| {
+                tx.append("t/a", rows(vec![step, step * 10]), &Default::default())?;
+                tx.append("m/p", plain(vec![step * 100, step * 1000]), &Default::default())
+            })
+            .unwrap();
+        assert_eq!(store.seq().unwrap(), drumlin::base::Seq(seq.0 + 1));
+        let all = |path: &str| total(&store, path, &AsOf::Newest);
+        assert_eq!((all("both"), all("top")), (all("m/v") + all("m/p"), all("m/v") + all("m/p")));
+    }
+    assert!(store.tree().views().unwrap().iter().all(|view| view.behind.is_empty()));
+}
+
+/// A commit of many sources writes the rows of a view at once.
+#[test]
+fn many_sources_are_one_write() {
+    let store = Store::memory().unwrap();
+    let frames = |n: i64| (0..300).map(|at| (format!("t/{at}"), rows(vec![n, n + at]).into())).collect::<Vec<_>>();
+    store.write_many(frames(1), &Default::default()).unwrap();
+    store.table("sums").create_view("t/*", &sums()).unwrap();
+    let seq = store.seq().unwrap();
+    store.append_many(frames(5), &Default::default()).unwrap();
+    assert_eq!(store.seq().unwrap(), drumlin::base::Seq(seq.0 + 1));
+    assert_eq!(kept(&store, "sums", &AsOf::Newest), computed(&store, &sums(), &AsOf::Newest));
 }

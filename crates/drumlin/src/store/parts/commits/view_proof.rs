@@ -5,7 +5,7 @@
 //! right as long as the source is the same, since only commits that change it change its groups in the view. If it is not, the commit is a
 //! conflict and prepared again; where nobody would do that, the view is behind with this source from then on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::base::planted::{Bug, planted};
@@ -24,8 +24,8 @@ pub(in crate::store) enum ViewProof {
     None,
     /// It is being looked for: whatever is done is admitted, to see what that is.
     Sought,
-    /// By view and source, and the state in which the sources were as they are taken to be.
-    Found(Arc<State>, Vec<SourceDelta>),
+    /// By how many views are in between, view and source; and the state in which the sources were as they are taken to be.
+    Found(Arc<State>, BTreeMap<(usize, TableId, Path), SourceDelta>),
 }
 
 /// What a commit changes in a view for one source.
@@ -42,7 +42,7 @@ pub(in crate::store) struct SourceDelta {
 /// What happens to a view.
 #[derive(Clone, Debug)]
 pub(in crate::store) enum ViewChange {
-    /// Rows of it are written and deleted.
+    /// Rows of it are written and deleted: those of all sources of the view together, where they are said of one.
     Rows(Option<RowsChange>),
     /// It is behind with the source from now on.
     Behind,
@@ -87,6 +87,13 @@ impl SourceDelta {
 }
 
 impl ViewProof {
+    /// What was made of a source, if it also holds for a commit on `now`.
+    fn known(&self, depth: usize, view: TableId, source: &Path, now: &State) -> Option<&SourceDelta> {
+        let Self::Found(then, all) = self else { return None };
+        let known = all.get(&(depth, view, source.clone()))?;
+        known.holds(then, now).then_some(known)
+    }
+
     /// The effects on views of what a commit does, which leads from `before` to `after`; applies them to `after`. `Conflict` if the sources have
     /// changed since, unless `else_behind` says that the views are to be behind then.
     pub fn admit(
@@ -104,25 +111,27 @@ impl ViewProof {
         let mut last: Vec<Effect> = Vec::new();
         for depth in 0..=VIEWS_DEPTH_MAX {
             let effects = if depth == 0 { &transaction.effects } else { &last };
+            let changed = changed_sources(before, after, effects)?;
             let mut made = Vec::new();
-            for (view, source) in changed_sources(before, after, effects)? {
-                let known = match self {
-                    Self::Found(then, all) => {
-                        let own = all.iter().find(|delta| delta.view == view && delta.source == source);
-                        own.filter(|delta| delta.holds(then, before))
+            match changed.iter().find(|(view, source)| self.known(depth, *view, source, before).is_none()) {
+                None => {
+                    for (view, source) in &changed {
+                        made.extend(
+                            self.known(depth, *view, source, before)
+                                .map(|known| known.effect(after))
+                                .transpose()?
+                                .flatten(),
+                        );
                     }
-                    _ => None,
-                };
-                match known {
-                    Some(known) => made.extend(known.effect(after)?),
-                    None if else_behind => {
-                        made.push(Effect::MarkView { table: view, sources: vec![source], behind: true });
-                    }
-                    None => {
-                        return Err(Error::conflict(format!(
-                            "'{source}', which a view is over, was changed in between"
-                        )));
-                    }
+                }
+                // What is said of one source may be of others, too.
+                Some(_) if else_behind => made.extend(changed.into_iter().map(|(table, source)| Effect::MarkView {
+                    table,
+                    sources: vec![source],
+                    behind: true,
+                })),
+                Some((_, source)) => {
+                    return Err(Error::conflict(format!("'{source}', which a view is over, was changed in between")));
                 }
             }
             if made.is_empty() {
@@ -211,6 +220,8 @@ pub(in crate::store) fn refuse_changes_of_views(before: &State, transaction: &Tr
             | Effect::RestoreTable { table, .. }
             | Effect::WriteRows { table, .. }
             | Effect::PutView { table, .. } => refused(table),
+            // Whose rows are compared only in commits that callers ask for.
+            Effect::PutIndex { table, definition } if definition.is_unique() => refused(table),
             Effect::DeleteVersions { table, versions } if has_newest(before, *table, versions) => refused(table),
             Effect::MoveTable { table, path } if before.row_views.get(*table).is_some() => {
                 let mut views = before.row_views.iter();
