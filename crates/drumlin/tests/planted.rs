@@ -88,6 +88,7 @@ mod rows {
     pub mod aggregates;
     pub mod diffs;
     pub mod keyed_model;
+    pub mod laid_out;
     pub mod merges;
     pub mod ordered;
     pub mod patches;
@@ -129,7 +130,7 @@ use models::{copy_op, model, random, wide, wide_op};
 use nodes::presences;
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
-use rows::{aggregates, diffs, keyed_model, merges, ordered, patches, replacing, stories, updates};
+use rows::{aggregates, diffs, keyed_model, laid_out, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 use views::{changes, writers};
 
@@ -422,7 +423,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 138] = [
+    let single: [(Bug, Check); 140] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -507,6 +508,8 @@ fn main() {
         (Bug::UpdateWithoutRetraction, changes::views),
         (Bug::CatchUpWithoutRows, changes::views),
         (Bug::TrustOldDelta, writers::many_writers),
+        (Bug::ShowAsLaidOut, laid_out::rows_keep_their_places),
+        (Bug::LayOutPart, laid_out::older_versions_keep_what_was_laid_out_together),
         (Bug::ForgetShared, rules::shared_row_groups_are_counted),
         (Bug::SkipPurge, rules::purged_rows_leave_storage),
         (Bug::ForgetAbandoned, rules::abandoned_blocks_are_deleted),

@@ -255,6 +255,11 @@ impl Grouping {
         self.aggregates.iter().enumerate().filter(|(at, (_, needs))| at == needs).map(|(at, (bound, _))| (at, bound))
     }
 
+    /// Whether the result depends on the order of rows.
+    pub fn depends_on_order(&self) -> bool {
+        self.aggregates.iter().any(|(bound, _)| bound.function.is_by_place())
+    }
+
     /// How many columns of the result say which group it is.
     pub fn width(&self) -> usize {
         self.keys.len() + usize::from(self.buckets.is_some())

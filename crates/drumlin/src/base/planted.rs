@@ -322,6 +322,10 @@ pub enum Bug {
     CatchUpWithoutRows = 39,
     /// A change of a view's source is taken as prepared, whatever became of the source in between.
     TrustOldDelta = 42,
+    /// Rows that were laid out are shown as they lie.
+    ShowAsLaidOut = 46,
+    /// Part of what was laid out together is laid out again, away from the rest.
+    LayOutPart = 47,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -62,6 +62,7 @@ impl Effect {
             | Effect::ProveIndex { .. }
             | Effect::PutView { .. }
             | Effect::MarkView { .. }
+            | Effect::SetLayout { .. }
             | Effect::PutFollower { .. }
             | Effect::Presences(_) => false,
         }

@@ -23,6 +23,7 @@ impl Effect {
             Effect::SetMetadata { .. } => "changes the metadata of a version",
             Effect::AdvanceSequences { .. } => "takes numbers of a sequence",
             Effect::PutFollower { .. } => "records a follower",
+            Effect::SetLayout { .. } => "sets by what row groups are laid out",
             Effect::PutView { .. } | Effect::MarkView { .. } => "makes a view, or says what it lacks",
             Effect::Presences(_) => "begins, renews or ends presences",
             Effect::PutIndex { .. } | Effect::DropIndex { .. } => "creates or drops an index",

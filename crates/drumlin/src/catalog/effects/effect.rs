@@ -13,7 +13,7 @@ use crate::catalog::{
     Follower, HoldKind, Inline, NodeEffects, Path, PresenceChange, Projection, Retention, TriggerFilter, ViewDefinition,
 };
 use crate::table::{
-    Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
+    Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite, RowLayout,
     RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
@@ -413,6 +413,13 @@ pub enum Effect {
         /// Which of both.
         behind: bool,
     },
+    /// Says by what the row groups of a table are laid out from now on.
+    SetLayout {
+        /// The table.
+        table: TableId,
+        /// The layout, whose columns go by their ids; `None` for none.
+        layout: Option<RowLayout>,
+    },
 }
 
 impl Effect {
@@ -443,6 +450,7 @@ impl Effect {
             | Effect::PutFollower { table, .. }
             | Effect::PutView { table, .. }
             | Effect::MarkView { table, .. }
+            | Effect::SetLayout { table, .. }
             | Effect::DeleteVersions { table, .. } => Some(*table),
             _ => None,
         }
@@ -527,6 +535,7 @@ impl Effect {
             | Effect::PutFollower { table, .. }
             | Effect::PutView { table, .. }
             | Effect::MarkView { table, .. }
+            | Effect::SetLayout { table, .. }
             | Effect::UndropTable { table, .. } => (Some(table), None, [].iter_mut()),
             Effect::CopyTable { table, from, .. } | Effect::RestoreTable { table, from, .. } => {
                 (Some(table), Some(from), [].iter_mut())

@@ -1,7 +1,7 @@
 //! Format features: what builds of before do not know, and must refuse.
 
 use crate::catalog::Effect;
-use crate::table::{StoredSchema, VersionKind};
+use crate::table::{RewrittenGroup, StoredSchema, VersionKind};
 
 /// Format features that this build knows; an entry that needs another is refused.
 pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
@@ -21,7 +21,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_TTL
     | FEATURE_FOLLOWERS
     | FEATURE_PRESENCES
-    | FEATURE_VIEWS;
+    | FEATURE_VIEWS
+    | FEATURE_LAYOUT;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -35,7 +36,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_TTL
     | FEATURE_FOLLOWERS
     | FEATURE_PRESENCES
-    | FEATURE_VIEWS;
+    | FEATURE_VIEWS
+    | FEATURE_LAYOUT;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -73,6 +75,8 @@ pub const FEATURE_FOLLOWERS: u64 = 32768;
 pub const FEATURE_PRESENCES: u64 = 65536;
 /// The entry makes views of rows, or says with which sources they are behind. A build that does not know them would change sources alone.
 pub const FEATURE_VIEWS: u64 = 131072;
+/// The entry sets a layout, or names row groups whose rows have places.
+pub const FEATURE_LAYOUT: u64 = 262144;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -80,6 +84,11 @@ fn of_schema(schema: &StoredSchema) -> u64 {
     let generated = if schema.generates() { FEATURE_GENERATED } else { 0 };
     let expires = if schema.expires() { FEATURE_TTL } else { 0 };
     constraints | generated | expires | if schema.renames_order() { FEATURE_ORDER } else { 0 }
+}
+
+/// What a reader of row groups that were written again must know.
+fn of_groups<'a>(mut groups: impl Iterator<Item = &'a RewrittenGroup>) -> u64 {
+    if groups.any(|group| group.standing.tract().is_some()) { FEATURE_LAYOUT } else { 0 }
 }
 
 impl Effect {
@@ -102,7 +111,9 @@ impl Effect {
                 changes | expires | change.schema.as_ref().map_or(0, of_schema)
             }
             Effect::UpdateTable { .. } => FEATURE_CHANGES,
-            Effect::ReorderTable { .. } => FEATURE_REORDER,
+            Effect::ReorderTable { reorder, .. } => FEATURE_REORDER | of_groups(reorder.outputs()),
+            Effect::RewriteTable { rewrite, .. } => of_groups(rewrite.outputs.iter()),
+            Effect::SetLayout { .. } => FEATURE_LAYOUT,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
             Effect::Presences(_) => FEATURE_PRESENCES,
@@ -112,16 +123,23 @@ impl Effect {
             Effect::PutIndex { .. } | Effect::DropIndex { .. } | Effect::PutRuns { .. } => FEATURE_INDEXES,
             Effect::ProveIndex { .. } => FEATURE_INDEXES | FEATURE_UNIQUE,
             Effect::PatchTable { .. } => FEATURE_CHANGES | FEATURE_PATCHES,
-            Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
+            Effect::ShrinkGroups { groups, .. } => {
+                let placed =
+                    groups.iter().any(|group| group.to.is_some_and(|(_, standing)| standing.tract().is_some()));
+                FEATURE_PURGE | if placed { FEATURE_LAYOUT } else { 0 }
+            }
+            Effect::EraseRows { .. } | Effect::SetSchemas { .. } => FEATURE_PURGE,
             Effect::SetMetadata { .. } | Effect::Tell { .. } | Effect::CountChanged { .. } => FEATURE_NOTES,
             // Their row groups may have any mix of schemas.
             Effect::AdoptTables { tables } => {
                 let patched = tables.iter().any(|(.., table)| table.has_patches());
+                let placed = tables.iter().any(|(.., table)| table.has_tracts());
                 let schemas = tables.iter().flat_map(|(.., table)| table.schemas());
                 FEATURE_ADOPTED
                     | FEATURE_COPIES
                     | FEATURE_CHANGES
                     | if patched { FEATURE_PATCHES } else { 0 }
+                    | if placed { FEATURE_LAYOUT } else { 0 }
                     | schemas.fold(0, |features, schema| features | of_schema(schema))
             }
             _ => 0,

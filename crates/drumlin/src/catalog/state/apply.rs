@@ -117,6 +117,10 @@ impl State {
                 self.row_views.put(*table, definition);
             }
             Effect::MarkView { table, sources, behind } => self.row_views.mark(*table, sources, *behind),
+            Effect::SetLayout { table, layout } => {
+                let next = self.get(*table)?.with_layout(layout.as_ref(), seq);
+                self.tables.put(next)?;
+            }
             Effect::Presences(change) => self.presences.apply(change, time)?,
             Effect::PutIndex { table, definition } => {
                 let next = self.get(*table)?.with_index(definition)?;

@@ -4,7 +4,7 @@
 //! ```text
 //! u32 LE: bytes of the rest before it was compressed | an LZ4 block:
 //!   postcard Vec<(id, bytes, figures)>, then the records end to end: postcard (TableState, Instants, Option<Past>),
-//!   and Indexes, if the table has had any
+//!   and Indexes, if the table has had any or a layout, and StoredLayout, if it has one
 //! ```
 
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Error, Result, TableId, Timestamp};
-use crate::table::{Indexes, Instants, Past, TableState};
+use crate::table::{Indexes, Instants, Past, StoredLayout, TableState};
 
 /// What is known of a table without decoding it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -141,11 +141,18 @@ impl Unpacked {
             [] => (Indexes::default(), rest),
             _ => postcard::take_from_bytes(rest).map_err(|e| bad(&e))?,
         };
+        let (layout, rest) = match rest {
+            [] => (None, rest),
+            _ => postcard::take_from_bytes::<StoredLayout>(rest)
+                .map(|(layout, rest)| (Some(Arc::new(layout)), rest))
+                .map_err(|e| bad(&e))?,
+        };
         if table.id != packed.id || !rest.is_empty() {
             return Err(bad(&"its record belongs to another table, or is too long"));
         }
         table.instants = Arc::new(instants);
         table.indexes = Arc::new(indexes);
+        table.layout = layout;
         past.map_or(Ok(()), |past| past.give(&mut table))?;
         table.check()?;
         if (table.versions.len() as u64, table.groups.len() as u64) != (packed.figures.versions, packed.figures.groups)
@@ -256,7 +263,14 @@ impl<'a> PageWriter<'a> {
         let record = (&**table, &*table.instants, Past::of(table));
         let encode = |mut records: Vec<u8>| {
             records = postcard::to_extend(&record, records)?;
-            if table.indexes.is_empty() { Ok(records) } else { postcard::to_extend(&*table.indexes, records) }
+            // What is not there at the end is not written.
+            if !table.indexes.is_empty() || table.layout.is_some() {
+                records = postcard::to_extend(&*table.indexes, records)?;
+            }
+            match &table.layout {
+                Some(layout) => postcard::to_extend(&**layout, records),
+                None => Ok(records),
+            }
         };
         self.records = encode(std::mem::take(&mut self.records)).map_err(|e: postcard::Error| {
             Error::invalid("the catalog could not be encoded").with_source(e.to_string())

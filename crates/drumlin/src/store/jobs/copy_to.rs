@@ -19,7 +19,7 @@ use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::retry_conflicts;
 use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::{Proposal, Work};
-use crate::table::{Adopted, IndexDefinition, TableState};
+use crate::table::{Adopted, IndexDefinition, RowLayout, TableState};
 
 /// About how much is taken over in one commit.
 const LOT_BYTES: u64 = 256 << 20;
@@ -61,12 +61,15 @@ struct Beside {
     sequences: BTreeMap<String, i64>,
     /// Its indexes, whose runs are made again.
     indexes: Vec<IndexDefinition>,
+    /// By what its row groups are laid out.
+    layout: Option<RowLayout>,
 }
 
 impl Beside {
     fn of(state: &State, table: &TableState) -> Self {
         let indexes = table.indexes.list.iter().map(|index| index.definition.clone()).collect();
-        Self { sequences: state.sequences.of(table.id).cloned().unwrap_or_default(), indexes }
+        let layout = table.layout.as_ref().map(|stored| stored.layout.clone());
+        Self { sequences: state.sequences.of(table.id).cloned().unwrap_or_default(), indexes, layout }
     }
 
     /// What gives it to a table.
@@ -74,7 +77,9 @@ impl Beside {
         let next = Some(self.sequences.clone()).filter(|next| !next.is_empty() && !planted(Bug::CopyNoNumbers));
         let sequences = next.map(|next| Effect::AdvanceSequences { table, next });
         let indexes = self.indexes.clone().into_iter();
-        sequences.into_iter().chain(indexes.map(move |definition| Effect::PutIndex { table, definition }))
+        let layout = self.layout.clone().map(|layout| Effect::SetLayout { table, layout: Some(layout) });
+        let indexes = indexes.map(move |definition| Effect::PutIndex { table, definition });
+        sequences.into_iter().chain(layout).chain(indexes)
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub(super) mod export;
 pub(super) mod key;
+pub(super) mod layout;
 pub(super) mod patterns;
 pub(super) mod place;
 pub(super) mod table;

@@ -365,7 +365,7 @@ impl Store {
             let encoded = table.shrink(self.reader(), &self.env().pool, &group, &erased, self.options().proof());
             let erased: Positions = erased.into();
             let encoded = encoded.map_err(|e| e.context(place_of(state, table.id)))?;
-            let to = encoded.map(|(group, ordered)| Ok::<_, Error>((writer.push(group)?, ordered))).transpose()?;
+            let to = encoded.map(|(group, standing)| Ok::<_, Error>((writer.push(group)?, standing))).transpose()?;
             shrunk.push(ShrunkGroup { from, erased, to });
             meter.done.rows += u64::from(group.rows);
             meter.step(1, from.bytes())?;

@@ -110,7 +110,8 @@ impl Dataset {
         let held = self.held(&opened)?;
         let mut parts: Vec<ScanPart> = Vec::new();
         for at in opened {
-            parts.extend(held.scan_table(at, options)?.into_parts());
+            let scan = held.scan_table(at, options)?;
+            parts.extend(if plan.depends_on_order() { scan.into_parts() } else { scan.into_unordered_parts() });
         }
         let store = self.place().store();
         let threads = store.env().pool.threads().clamp(1, parts.len().max(1));

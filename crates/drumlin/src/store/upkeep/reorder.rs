@@ -1,4 +1,4 @@
-//! Brings row groups of sorted tables into order: where too many overlap, a checkpoint merges them.
+//! Brings row groups into order: of sorted tables, where too many overlap, and of tables with a layout into that. A checkpoint merges them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::catalog::{Effect, State};
 use crate::store::commit::blocks::add_blocks;
 use crate::store::{CheckpointOptions, CheckpointReport, Store};
 use crate::table::{
-    Classes, GroupId, OrderPlan, PlanOptions, PlannedSlot, Reorder, RowGroup, Slot, TableState, Window, merge_groups,
-    plan, plan_order,
+    Classes, GroupId, OrderPlan, PlanOptions, PlannedSlot, ROWS_MAX, Reorder, RowGroup, Slot, Standing, TableState,
+    Window, merge_groups, plan, plan_layout, plan_order,
 };
 
 /// What is to stand at a place.
@@ -22,7 +22,7 @@ enum Made {
     Merged {
         set: Window,
         /// Address, size and order of each output.
-        outputs: Vec<(Address, u32, bool)>,
+        outputs: Vec<(Address, u32, Standing)>,
         /// Where the kept rows of each input are.
         to: Arc<Vec<Vec<u32>>>,
     },
@@ -36,7 +36,7 @@ struct PreparedMerge {
 }
 
 impl Store {
-    /// Merges row groups that overlap, table by table, each in a commit. Tables that have not changed since the commit `since` are left,
+    /// Merges row groups that overlap, table by table, each in one commit or more. Tables that have not changed since the commit `since` are left,
     /// unless options of its own are asked for.
     pub(in crate::store) fn put_in_order(
         &self,
@@ -47,7 +47,9 @@ impl Store {
         let state = self.state()?;
         let is_due = |table: &TableState| {
             let changed = options.plan != PlanOptions::default() || since.is_none_or(|since| table.layout_seq > since);
-            changed && table.groups.len() > 1 && !table.order().is_empty() && !state.trash.contains(table.id)
+            let ordered = !table.order().is_empty() || table.layout.is_some();
+            let several = table.groups.len() > 1 || options.plan.group_rows < ROWS_MAX;
+            changed && ordered && several && !state.trash.contains(table.id)
         };
         let mut tables = Vec::new();
         match options.plan == PlanOptions::default() {
@@ -93,7 +95,10 @@ impl Store {
         };
         // Four bytes a row say where it is now.
         let rows_max = self.options().memory_bytes / 16;
-        plan_order(self.reader(), &self.env().pool, table, options, spent, rows_max)
+        match table.layout {
+            None => plan_order(self.reader(), &self.env().pool, table, options, spent, rows_max),
+            Some(_) => plan_layout(self.reader(), table, options, spent, rows_max, || self.env().entropy.next()),
+        }
     }
 
     /// Merges what a plan says, and commits it.
@@ -125,12 +130,13 @@ impl Store {
                     &table.schemas,
                     &table.spec,
                     &set,
+                    plan.laying.as_ref(),
                     &classes,
                     self.options().proof(),
                     &task.cancel,
-                    |group, ordered| {
+                    |group, standing| {
                         let rows = group.rows;
-                        outputs.push((writer.push(group)?, rows, ordered));
+                        outputs.push((writer.push(group)?, rows, standing));
                         Ok(())
                     },
                 )

@@ -15,7 +15,8 @@ use crate::store::Store;
 use crate::store::commit::blocks::add_blocks;
 use crate::store::parts::NamedWindow;
 use crate::table::{
-    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, TableState, Window, remap,
+    Classes, GroupId, Plan, Reason, Reorder, Rewrite, RewrittenGroup, RowGroup, Slot, Standing, TableState, Window,
+    remap,
 };
 
 /// A window that has been rewritten, waiting for its commit.
@@ -24,7 +25,7 @@ struct Rewritten {
     table: TableId,
     window: Window,
     /// Address, size and order of each output.
-    outputs: Vec<(Address, u32, bool)>,
+    outputs: Vec<(Address, u32, Standing)>,
     /// Where the kept rows of each input are, if they were merged.
     to: Option<Arc<Vec<Vec<u32>>>>,
 }
@@ -86,9 +87,9 @@ impl Store {
                         }
                         Ok((groups, to)) => {
                             let mut outputs = Vec::with_capacity(groups.len());
-                            for (group, ordered) in groups {
+                            for (group, standing) in groups {
                                 let rows = group.rows;
-                                outputs.push((writer.push(group)?, rows, ordered));
+                                outputs.push((writer.push(group)?, rows, standing));
                             }
                             meter.done.rows += window.rows;
                             meter.done.bytes += outputs.iter().map(|(address, ..)| address.bytes()).sum::<u64>();
@@ -204,13 +205,13 @@ fn changes(
                 let remapped = remap(&inputs, &window.kept, &sizes);
                 let schema = window.schema;
                 let outputs =
-                    outputs.into_iter().zip(remapped).map(|((address, rows, ordered), remapped)| RewrittenGroup {
+                    outputs.into_iter().zip(remapped).map(|((address, rows, standing), remapped)| RewrittenGroup {
                         address,
                         rows,
                         schema,
                         runs: remapped.runs,
                         deletions: remapped.deletions,
-                        ordered,
+                        standing,
                     });
                 let inputs = inputs.iter().map(|input| input.id).collect();
                 Effect::RewriteTable { table: id, rewrite: Rewrite { inputs, outputs: outputs.collect() } }

@@ -450,6 +450,7 @@ fn is_neutral(effect: &Effect) -> bool {
             | Effect::PutRuns { .. }
             | Effect::ProveIndex { .. }
             | Effect::MarkView { .. }
+            | Effect::SetLayout { .. }
     )
 }
 

@@ -20,14 +20,20 @@ impl RowGroup {
     /// Its layers, the newest first.
     pub fn layers(&self) -> impl Iterator<Item = Layer<'_>> {
         let patched = self.patched.as_deref();
-        let newest =
-            Layer { address: &self.address, schema: self.schema, columns: patched.map(|patched| &patched.columns[..]) };
+        let has_places = self.tract().is_some();
+        let newest = Layer {
+            address: &self.address,
+            schema: self.schema,
+            columns: patched.map(|patched| &patched.columns[..]),
+            has_places: has_places && patched.is_none(),
+        };
         let below = patched.into_iter().flat_map(|patched| &patched.below);
         let last = patched.map_or(0, |patched| patched.below.len());
         std::iter::once(newest).chain(below.enumerate().map(move |(at, below)| Layer {
             address: &below.address,
             schema: below.schema,
             columns: (at + 1 < last).then_some(&below.columns[..]),
+            has_places: has_places && at + 1 == last,
         }))
     }
 

@@ -6,3 +6,4 @@ pub(super) mod layers;
 pub(super) mod patch;
 pub(super) mod row_group;
 pub(super) mod sound;
+pub(super) mod standing;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::Version;
 use crate::block::Address;
-use crate::table::StoredSchema;
+use crate::table::{PLACES, StoredSchema};
 
 /// The maximum number of patches on a base: each is read with a request of its own.
 pub const PATCHES_MAX: usize = 4;
@@ -63,22 +63,28 @@ pub struct Layer<'a> {
     pub schema: u32,
     /// Its columns by their places in that schema; `None` for all.
     pub columns: Option<&'a [u32]>,
+    /// Whether the places of its rows come behind them: see [`super::standing`].
+    pub has_places: bool,
 }
 
 impl Layer<'_> {
     /// The number of its columns.
     pub fn width(&self, schemas: &[StoredSchema]) -> usize {
         self.columns.map_or_else(|| schemas[self.schema as usize].0.fields().len(), <[u32]>::len)
+            + usize::from(self.has_places)
     }
 
     /// The types of its columns.
     pub fn types(&self, schemas: &[StoredSchema]) -> Vec<DataType> {
         let schema = &schemas[self.schema as usize].0;
-        let of = |index| schema.field(self.place_in_schema(index)).data_type().clone();
+        let of = |index| match self.place_in_schema(index) {
+            place if place < schema.fields().len() => schema.field(place).data_type().clone(),
+            _ => PLACES,
+        };
         (0..self.width(schemas)).map(of).collect()
     }
 
-    /// The place of a column, in its schema, of those that it has.
+    /// The place of a column, in its schema, of those that it has; behind that schema if it is that of the places of its rows.
     pub(in crate::table) fn place_in_schema(&self, index: usize) -> usize {
         self.columns.map_or(index, |columns| columns[index] as usize)
     }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::ends::Ends;
 use super::key_bounds::KeyBounds;
 use super::patch::{Patched, RecordTail};
+use super::standing::Standing;
 use crate::base::{Memo, Result, Version};
 use crate::block::Address;
 
@@ -152,8 +153,8 @@ pub struct RowGroup {
     pub runs: Vec<Run>,
     /// Rows deleted individually, by version, ascending.
     pub deletions: Vec<Deletion>,
-    /// Whether the rows are in the table's sort order.
-    pub ordered: bool,
+    /// In which order its rows stand.
+    pub standing: Standing,
     /// If set, this record serves only that version: a snapshot pins it, and the table has continued from an older one.
     pub only: Option<Version>,
     /// What lies below its newest layer, if it has several.
@@ -166,20 +167,20 @@ pub struct RowGroup {
 }
 
 /// The fields of a stored record, in order.
-type Fields<A, B> = (GroupId, Address, u32, u32, A, B, bool, RecordTail);
+type Fields<A, B> = (GroupId, Address, u32, u32, A, B, Standing, RecordTail);
 
 impl Serialize for RowGroup {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { id, address, rows, schema, runs, deletions, ordered, only, patched, .. } = self;
+        let Self { id, address, rows, schema, runs, deletions, standing, only, patched, .. } = self;
         let tail = RecordTail::new(*only, patched);
-        let fields: Fields<&[Run], &[Deletion]> = (*id, *address, *rows, *schema, runs, deletions, *ordered, tail);
+        let fields: Fields<&[Run], &[Deletion]> = (*id, *address, *rows, *schema, runs, deletions, *standing, tail);
         fields.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for RowGroup {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (id, address, rows, schema, runs, deletions, ordered, tail): Fields<Vec<Run>, Vec<Deletion>> =
+        let (id, address, rows, schema, runs, deletions, standing, tail): Fields<Vec<Run>, Vec<Deletion>> =
             Deserialize::deserialize(deserializer)?;
         let (only, patched) = tail.into_parts();
         Ok(Self {
@@ -189,7 +190,7 @@ impl<'de> Deserialize<'de> for RowGroup {
             schema,
             runs,
             deletions,
-            ordered,
+            standing,
             only,
             patched,
             bounds: Memo::default(),

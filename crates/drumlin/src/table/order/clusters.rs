@@ -66,6 +66,22 @@ impl Span {
         }
     }
 
+    /// Whether both have values of the same range, more than one at its end, as far as the first column tells.
+    pub fn overlaps(&self, other: &Span) -> bool {
+        self.low.compare(&other.high) == Ordering::Less && other.low.compare(&self.high) == Ordering::Less
+    }
+
+    /// Whether all its values are less than those of `later`.
+    pub fn ends_before(&self, later: &Span) -> bool {
+        self.high.compare(&later.low) == Ordering::Less
+    }
+
+    /// Whether all values of both are the same one.
+    pub fn is_only(&self, other: &Span) -> bool {
+        let same = |a: &Edge, b: &Edge| a.compare(b) == Ordering::Equal;
+        same(&self.low, &self.high) && same(&self.low, &other.low) && same(&other.low, &other.high)
+    }
+
     /// Compares where they begin, as far as that is known.
     pub fn compare_lows(&self, other: &Span) -> Ordering {
         self.low.compare(&other.low).then_with(|| self.low_key().cmp(&other.low_key()))

@@ -1,4 +1,4 @@
-//! Merges row groups of a sorted table that overlap into others that do not.
+//! Merges row groups into others that do not overlap: in the order of the table, or in that of a layout.
 //!
 //! Rows are cut into row groups by their sort keys, equal ones in the order in which they stand. In a row group, rows that other versions
 //! see than their neighbours in the table would have to be told apart one by one; so those of one stretch that the same versions see stay
@@ -8,17 +8,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, UInt32Array};
+use arrow::array::{Array, ArrayRef, UInt32Array, UInt64Array};
 
 use super::sort_columns::comparable;
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::{BlockReader, EncodedRowGroup};
-use crate::segment::{Form, Proof, Segment, compact, encode_like, interleave, take_rows};
+use crate::segment::{Form, Proof, Segment, compact, encode, encode_like, interleave, take_rows};
+use crate::table::layout::curve::curve;
+use crate::table::layout::laying::{Laying, new_places};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::find;
 use crate::table::vacuum::rewrite::output_rows;
 use crate::table::write::encode::BYTES_MAX;
-use crate::table::{Classes, KeyCodec, ROWS_MAX, RowGroup, Rows, StoredSchema, TableSpec, Window, key_filter};
+use crate::table::{
+    Classes, KeyCodec, PLACES, ROWS_MAX, RowGroup, Rows, Standing, StoredSchema, TableSpec, Tract, Window, key_filter,
+};
 
 /// The most rows, and bytes of rows, that are merged in memory at once.
 const PART_ROWS: u64 = 16 * ROWS_MAX as u64;
@@ -39,6 +43,17 @@ struct Merging<'a> {
     stretches: Vec<(u32, Vec<u32>)>,
     /// The least and the greatest key of each input, if they are merged in parts.
     ends: Vec<(Vec<u8>, Vec<u8>)>,
+    /// By what they are laid out, if they are not brought into the order of the table.
+    laid_out: Option<LaidOut>,
+}
+
+/// How row groups of a table without an order are laid out.
+struct LaidOut {
+    tract: Tract,
+    /// The places of the rows of each input that are kept.
+    places: Vec<Vec<u32>>,
+    /// Where all rows of each input are on a curve through the values of the columns; `None` if these sort them, one after the other.
+    curve: Option<Vec<UInt64Array>>,
 }
 
 /// Rows of an input between two keys.
@@ -52,34 +67,37 @@ struct Picked {
     at: Vec<u32>,
 }
 
-/// Reads the rows of a set and encodes them again, merged; hands each row group to `sink`, with whether it is in the order of the table.
-/// Returns where the kept rows of each input are, counted over all outputs. `SchemaMismatch` if dictionaries have too many values to be joined. With [`Proof::Decoded`], `Internal` if what was
+/// Reads the rows of a set and encodes them again, merged: in the order of the table, or laid out as `laying` says. Hands each row group to
+/// `sink`, with how its rows stand. Returns where the kept rows of each input are, counted over all outputs. `SchemaMismatch` if dictionaries have too many values to be joined. With [`Proof::Decoded`], `Internal` if what was
 /// encoded does not say what was read.
 ///
 /// Memory: the rows of a part, once for each thread by columns, and four bytes for each row of the set.
-#[expect(clippy::too_many_arguments, reason = "what is merged, of which table, and what takes the result")]
+#[expect(clippy::too_many_arguments, reason = "what is merged, of which table, how, and what takes the result")]
 pub fn merge_groups<'a>(
     reader: &'a BlockReader,
     pool: &'a Pool,
     schemas: &'a [StoredSchema],
     spec: &'a TableSpec,
     set: &'a Window,
+    laying: Option<&Laying>,
     classes: &Classes,
     proof: Proof,
     cancel: &Cancel,
-    mut sink: impl FnMut(EncodedRowGroup, bool) -> Result<()>,
+    mut sink: impl FnMut(EncodedRowGroup, Standing) -> Result<()>,
 ) -> Result<Vec<Vec<u32>>> {
     let schema = &schemas[set.schema as usize];
-    let sort = schema.order(spec).iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
+    let names = laying.map_or_else(|| schema.order(spec), |laying| &laying.columns);
+    let sort = names.iter().map(|name| find(&schema.0, name)).collect::<Result<Vec<_>>>()?;
     reader.fetch_directories(set.inputs.iter().flat_map(|group| group.addresses()));
     let open = |(group, kept): (&'a Arc<RowGroup>, &'a Rows)| {
         Ok((GroupReader::with_schemas(reader, schemas, schema, group)?, kept))
     };
     let inputs = set.inputs.iter().zip(&set.kept).map(open).collect::<Result<Vec<_>>>()?;
-    let mut merging =
-        Merging { pool, spec, schema, proof, sort, inputs, stretches: stretches(set, classes), ends: Vec::new() };
+    let (stretches, ends) = (stretches(set, classes), Vec::new());
+    let mut merging = Merging { pool, spec, schema, proof, sort, inputs, stretches, ends, laid_out: None };
+    merging.laid_out = laying.map(|laying| merging.laid_out_as(laying)).transpose()?;
     let bytes_a_row = merging.bytes_a_row()?;
-    let most = (BYTES_MAX / bytes_a_row).clamp(1, u64::from(ROWS_MAX)) as u32;
+    let most = (BYTES_MAX / bytes_a_row).clamp(1, u64::from(set.group_rows)) as u32;
     let part_rows = (PART_BYTES / bytes_a_row).clamp(u64::from(most), PART_ROWS);
     let bounds = merging.bounds(set.rows, part_rows, cancel)?;
     let mut to: Vec<Vec<u32>> =
@@ -92,7 +110,7 @@ pub fn merge_groups<'a>(
             to[input][rank as usize] = next;
             next += 1;
         })?;
-        outputs.into_iter().try_for_each(|(group, ordered)| sink(group, ordered))?;
+        outputs.into_iter().try_for_each(|(group, standing)| sink(group, standing))?;
     }
     if u64::from(next) != set.rows {
         return Err(Error::closed(format!("only {next} of {} rows were merged", set.rows)));
@@ -122,7 +140,21 @@ fn stretches(set: &Window, classes: &Classes) -> Vec<(u32, Vec<u32>)> {
 }
 
 impl Merging<'_> {
+    fn laid_out_as(&self, laying: &Laying) -> Result<LaidOut> {
+        let curve = match laying.curve {
+            false => None,
+            true => {
+                let of_input = |input: usize| self.inputs[input].0.decode(&self.schema.0, &self.sort, Form::Exact);
+                Some(curve(self.pool, &self.pool.map((0..self.inputs.len()).collect(), of_input)?)?)
+            }
+        };
+        Ok(LaidOut { tract: laying.tract, places: new_places(&self.inputs)?, curve })
+    }
+
     fn keys(&self, input: usize) -> Result<arrow::row::Rows> {
+        if let Some(curve) = self.laid_out.as_ref().and_then(|laid_out| laid_out.curve.as_ref()) {
+            return comparable(&[Arc::new(curve[input].clone())]);
+        }
         comparable(&self.inputs[input].0.decode(&self.schema.0, &self.sort, Form::Exact)?)
     }
 
@@ -192,7 +224,7 @@ impl Merging<'_> {
         high: Option<&Vec<u8>>,
         most: u32,
         mut place: impl FnMut(usize, u32),
-    ) -> Result<Vec<(EncodedRowGroup, bool)>> {
+    ) -> Result<Vec<(EncodedRowGroup, Standing)>> {
         let picked = self.pool.map((0..self.inputs.len()).collect(), |input| self.pick(input, low, high))?;
         let key = |row: &(u32, u32)| {
             let Picked { keys, at, .. } = &picked[row.0 as usize];
@@ -218,7 +250,8 @@ impl Merging<'_> {
         let columns = self.pool.map(columns, |column| self.column(column, &picked, &rows, &sizes))?;
         let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
         let mut groups = Vec::with_capacity(sizes.len());
-        for (rows, ordered) in sizes {
+        let mut start = 0;
+        for (size, ordered) in sizes {
             let encoded: Vec<(Segment, ArrayRef)> = columns.iter_mut().filter_map(Iterator::next).collect();
             let filter = match self.spec.keyed {
                 false => None,
@@ -228,8 +261,25 @@ impl Merging<'_> {
                     key_filter(&codec.encode(&keys)?)
                 }
             };
-            let segments = encoded.into_iter().map(|(segment, _)| segment).collect();
-            groups.push((EncodedRowGroup { rows, segments, filter }, ordered));
+            let mut segments: Vec<Segment> = encoded.into_iter().map(|(segment, _)| segment).collect();
+            let own = &rows[start..start + size as usize];
+            start += size as usize;
+            let standing = match &self.laid_out {
+                None => Standing::of(ordered),
+                Some(LaidOut { tract, places, .. }) => {
+                    let place = |(input, at): &(u32, u32)| {
+                        places[*input as usize][picked[*input as usize].ranks[*at as usize] as usize]
+                    };
+                    let places: ArrayRef = Arc::new(UInt32Array::from_iter_values(own.iter().map(place)));
+                    let mut segment = encode(&places)?;
+                    if self.proof == Proof::Decoded {
+                        segment.prove(&places, &PLACES)?;
+                    }
+                    segments.push(segment);
+                    Standing::Placed(*tract)
+                }
+            };
+            groups.push((EncodedRowGroup { rows: size, segments, filter }, standing));
         }
         Ok(groups)
     }

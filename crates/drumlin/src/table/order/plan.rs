@@ -13,7 +13,7 @@ use crate::base::{Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::table::read::pieces::{Bounds, bounds_of};
 use crate::table::vacuum::plan::{Candidate, candidates};
-use crate::table::{Classes, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, TableState, Window};
+use crate::table::{Classes, Laying, PlanOptions, Reason, RowGroup, Rows, TableState, Window};
 
 /// How many row groups may overlap anywhere.
 const OVERLAP_MAX: usize = 2;
@@ -31,6 +31,8 @@ pub struct OrderPlan {
     pub groups: Vec<Arc<RowGroup>>,
     /// What is to stand there.
     pub slots: Vec<PlannedSlot>,
+    /// How what is merged is laid out; `None` if it comes into the order of the table.
+    pub laying: Option<Laying>,
 }
 
 /// What is to stand at a place.
@@ -49,6 +51,8 @@ struct Movable<'a> {
     places: Vec<usize>,
     spans: Vec<Span>,
     alone: bool,
+    /// The maximum number of rows of an output.
+    group_rows: u32,
 }
 
 /// Plans what to merge in one table, of which `spent` bytes are rewritten anyway, and at most `rows_max` rows at once. Reads directories of the
@@ -84,14 +88,15 @@ pub fn plan_order(
         let groups: Vec<(Arc<RowGroup>, Rows)> = places.iter().map(|at| (all[*at].group.clone(), Rows::All)).collect();
         let bounds = bounds_of(reader, pool, table, newest.version, &groups)?;
         let candidates = places.iter().map(|at| &all[*at]).collect();
-        let movable = Movable { candidates, places, spans: bounds.spans, alone: bounds.alone };
+        let movable =
+            Movable { candidates, places, spans: bounds.spans, alone: bounds.alone, group_rows: options.group_rows };
         plans.extend(movable.plan(table, &mut left, rows_max));
     }
     Ok(plans)
 }
 
 /// The places of row groups that may change places, in lists between which others stand that some version shows among them.
-fn between_barriers(table: &TableState, movable: &[bool]) -> Vec<Vec<usize>> {
+pub(in crate::table) fn between_barriers(table: &TableState, movable: &[bool]) -> Vec<Vec<usize>> {
     let pinned = table.pins.values().filter(|pin| !pin.detached).map(|pin| pin.record.version);
     let versions: BTreeSet<Version> = table.versions.iter().map(|record| record.version).chain(pinned).collect();
     let moved = |version: &&Version| {
@@ -167,7 +172,7 @@ impl Movable<'_> {
         let runs = items.iter().flat_map(|at| &self.candidates[*at].group.runs).map(|run| classes.of_run(run));
         let runs: Vec<(Version, Version)> = runs.collect();
         let stretches = runs.chunk_by(|a, b| a == b).count() as u64;
-        stretches * self.rows(items).div_ceil(u64::from(ROWS_MAX))
+        stretches * self.rows(items).div_ceil(u64::from(self.group_rows))
     }
 
     fn plan(&self, table: &TableState, left: &mut u64, rows_max: u64) -> Option<OrderPlan> {
@@ -196,17 +201,21 @@ impl Movable<'_> {
             slots.extend(kept.into_iter().map(|at| PlannedSlot::Kept(self.candidates[at].group.clone())));
             slots.extend(self.clusters(&merged).into_iter().map(|items| self.slot(&items)));
         }
-        slots.iter().any(|slot| matches!(slot, PlannedSlot::Merge(_))).then_some(OrderPlan { groups, slots })
+        slots.iter().any(|slot| matches!(slot, PlannedSlot::Merge(_))).then_some(OrderPlan {
+            groups,
+            slots,
+            laying: None,
+        })
     }
 
     fn slot(&self, items: &[usize]) -> PlannedSlot {
         if let [at] = items
-            && self.candidates[*at].group.ordered
+            && self.candidates[*at].group.is_in_order()
         {
             return PlannedSlot::Kept(self.candidates[*at].group.clone());
         }
         let candidates = items.iter().map(|at| self.candidates[*at]);
-        PlannedSlot::Merge(Window::of(Reason::Order, candidates))
+        PlannedSlot::Merge(Window::of(Reason::Order, candidates, self.group_rows))
     }
 }
 
@@ -218,7 +227,7 @@ pub fn overlaps(reader: &BlockReader, pool: &Pool, table: &TableState, window: &
     if window.schema != newest.schema || !window.inputs.iter().all(is_shown) {
         return Ok(false);
     }
-    if window.inputs.iter().any(|group| !group.ordered) {
+    if window.inputs.iter().any(|group| !group.is_in_order()) {
         return Ok(true);
     }
     let groups: Vec<(Arc<RowGroup>, Rows)> = window.inputs.iter().map(|group| (group.clone(), Rows::All)).collect();

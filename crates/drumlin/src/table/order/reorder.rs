@@ -178,6 +178,9 @@ impl TableState {
             return Err(twice());
         }
         next.groups.append(behind);
+        if !next.leaves_no_part(moves.iter().flat_map(|(inputs, ..)| inputs)) {
+            return Err(Error::conflict("row groups were laid out together with others that are not merged with them"));
+        }
         next.layout_seq = seq;
         if let Some(version) = self.newest().map(|newest| newest.version).filter(|_| !planted(Bug::ForgetMoves)) {
             for (inputs, outputs, order) in moves {
@@ -187,14 +190,35 @@ impl TableState {
         Ok((next, addresses))
     }
 
+    /// Whether no row group of the table is of a tract that one of these is of, apart from themselves: what the versions show of it would come apart.
+    fn leaves_no_part<'g>(&self, inputs: impl Iterator<Item = &'g Arc<RowGroup>>) -> bool {
+        let merged: BTreeMap<u64, BTreeSet<GroupId>> = inputs
+            .filter_map(|group| Some((group.tract()?.id, group.id)))
+            .fold(BTreeMap::new(), |mut all: BTreeMap<u64, BTreeSet<GroupId>>, (tract, id)| {
+                all.entry(tract).or_default().insert(id);
+                all
+            });
+        let is_left = |group: &Arc<RowGroup>| {
+            let inputs = group.tract().and_then(|tract| merged.get(&tract.id));
+            group.only.is_none() && inputs.is_some_and(|inputs| !inputs.contains(&group.id))
+        };
+        merged.is_empty() || planted(Bug::LayOutPart) || !self.groups.iter().any(is_left)
+    }
+
     /// `reorder` as it is in this table, a later state: without merges whose inputs are gone. `None` if its row groups do not stand
     /// together any more, or nothing is left to do.
     pub fn still_reordered(&self, mut reorder: Reorder) -> Option<Reorder> {
         let there: BTreeSet<GroupId> = self.groups.iter().map(|group| group.id).collect();
         reorder.groups.retain(|id| there.contains(id));
         let is_there = |id: &GroupId| there.contains(id);
+        let is_whole = |merged: &MergedGroups| {
+            let inputs: BTreeSet<&GroupId> = merged.inputs.iter().collect();
+            self.leaves_no_part(self.groups.iter().filter(|group| inputs.contains(&group.id)))
+        };
         let left = |slot: Slot| match slot {
-            Slot::Merged(merged) if merged.inputs.iter().all(is_there) => vec![Slot::Merged(merged)],
+            Slot::Merged(merged) if merged.inputs.iter().all(is_there) && is_whole(&merged) => {
+                vec![Slot::Merged(merged)]
+            }
             Slot::Merged(merged) => merged.inputs.into_iter().filter(is_there).map(Slot::Kept).collect(),
             Slot::Kept(id) => Some(Slot::Kept(id)).filter(|_| is_there(&id)).into_iter().collect(),
         };

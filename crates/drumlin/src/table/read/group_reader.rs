@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::{DataType, Schema, UInt32Type};
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 
@@ -21,7 +21,7 @@ use crate::table::schema::arrays::{into_type, mask};
 use crate::table::schema::column::repeated;
 use crate::table::schema::conform::as_read;
 use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
-use crate::table::{RowGroup, StoredSchema, TableState};
+use crate::table::{PLACES, RowGroup, StoredSchema, TableState};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
 const FEW_SHARE: u64 = 64;
@@ -181,6 +181,7 @@ impl<'a> GroupReader<'a> {
             }
         }
         let base = read.len() - 1;
+        read[base] += self.located_places().map_or(0, |located| self.column_at(located).bytes);
         let stays = read.iter().enumerate().filter(|(layer, read)| *layer == base || **read > 0);
         let (mut layers, mut bytes, mut dead_bytes) = (0, 0, 0);
         for (layer, read) in stays {
@@ -199,6 +200,9 @@ impl<'a> GroupReader<'a> {
         for Located { layer, index } in
             columns.iter().filter_map(|index| Some(self.place(schema.field(*index).name())?.located))
         {
+            layers.entry(layer).or_default().push(index);
+        }
+        if let Some(Located { layer, index }) = self.located_places() {
             layers.entry(layer).or_default().push(index);
         }
         let part = |(layer, columns)| {
@@ -224,6 +228,42 @@ impl<'a> GroupReader<'a> {
     pub fn key_filter(&self) -> Result<Option<Bytes>> {
         let (address, directory) = self.layer(self.group.addresses().count() - 1);
         self.blocks.filter(address, directory)
+    }
+
+    /// Where the places of its rows are, if it has any: behind all columns of its base, as was checked when it was opened.
+    fn located_places(&self) -> Option<Located> {
+        self.group.tract()?;
+        let layer = self.group.addresses().count() - 1;
+        Some(Located { layer, index: self.layer(layer).1.columns.len().checked_sub(1)? })
+    }
+
+    /// The places of its rows, encoded, and what its directory says of them; `None` if it is of no tract.
+    pub fn stored_places(&self) -> Result<Option<(Bytes, &ColumnEntry)>> {
+        let Some(Located { layer, index }) = self.located_places() else { return Ok(None) };
+        let (address, directory) = self.layer(layer);
+        Ok(Some((self.blocks.segments(address, directory, &[index])?.remove(0), &directory.columns[index])))
+    }
+
+    /// The same, to be placed elsewhere.
+    pub fn places_segment(&self) -> Result<Option<Segment>> {
+        let segment = |(bytes, entry): (Bytes, &ColumnEntry)| Segment {
+            bytes: bytes.to_vec(),
+            stats: entry.stats.clone(),
+            kept: entry.kept,
+        };
+        Ok(self.stored_places()?.map(segment))
+    }
+
+    /// The places of its rows; `None` if it is of no tract.
+    pub fn places(&self) -> Result<Option<UInt32Array>> {
+        let Some((bytes, _)) = self.stored_places()? else { return Ok(None) };
+        let block = || self.group.addresses().last().map_or_else(String::new, |address| address.block.to_string());
+        let places = decode(bytes, self.group.rows as usize, &PLACES, Form::Exact)
+            .map_err(|e| e.context(format!("block {}, the places of rows", block())))?;
+        match places.as_primitive_opt::<UInt32Type>() {
+            Some(places) if places.null_count() == 0 => Ok(Some(places.clone())),
+            _ => Err(Error::corrupt(format!("block {}: the places of rows have nulls", block()))),
+        }
     }
 
     /// The rows `picked` of columns (positions in `schema`), in the types of `schema`.

@@ -57,7 +57,7 @@ struct PieceGroups {
 impl Interleaved {
     /// Whether a piece is read like that.
     pub fn fits(piece: &Piece) -> bool {
-        piece.groups.len() >= GROUPS_MIN && piece.needs_sort()
+        piece.groups.len() >= GROUPS_MIN && piece.needs_sort() && !piece.is_placed()
     }
 
     /// Reads nothing yet. Row groups are decoded by tasks, up to `ahead` of them before they are needed; `most` is how many rows are

@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::group_reader::GroupReader;
 use super::pieces::{PICK_SHARE, Piece};
 use super::select::expiry::Expiry;
 use super::select::truth::matching;
-use crate::base::{ErrorKind, Pool, Result, caught, span};
+use crate::base::{Error, ErrorKind, Pool, Result, caught, span};
 use crate::block::BlockReader;
 use crate::filter::{BoundFilter, Verdict};
 use crate::memtable::{Keys, RowBytes};
 use crate::segment::{Form, filter_batch};
+use crate::table::layout::places::{Wanted, in_places, within};
 use crate::table::memory::overlay::SeenOverlay;
 use crate::table::order::kway::Merged;
 use crate::table::order::sort_columns;
@@ -50,7 +51,12 @@ pub(in crate::table) struct PieceReader {
 impl PieceReader {
     /// Reads the rows of a piece that the filter keeps, in order, in batches of at most as many rows as a row group has.
     pub fn read(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
-        self.named(|| self.read_piece(piece))
+        self.read_wanted(piece, Wanted::All)
+    }
+
+    /// The same, of which others than the `wanted` rows may be left out.
+    pub fn read_wanted(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
+        self.named(|| self.read_piece(piece, wanted))
     }
 
     /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
@@ -162,14 +168,17 @@ impl PieceReader {
         })
     }
 
-    fn read_piece(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+    fn read_piece(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
         span!("read_piece", groups = piece.groups.len());
-        let batches = self.batches_of(piece)?;
+        let batches = self.batches_of(piece, wanted)?;
         self.reader.metrics().rows_read.add(batches.iter().map(|batch| batch.num_rows() as u64).sum());
         Ok(batches)
     }
 
-    fn batches_of(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
+    fn batches_of(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
+        if piece.is_placed() {
+            return self.batches_of_tract(piece, wanted);
+        }
         let sorts = piece.needs_sort();
         let mut batches = Vec::with_capacity(piece.groups.len() + 1);
         for (group, rows) in &piece.groups {
@@ -182,6 +191,34 @@ impl PieceReader {
             batches = merged.collect::<Result<_>>()?;
         }
         batches.into_iter().map(|batch| self.narrowed(batch)).collect()
+    }
+
+    /// The rows of row groups of one tract that are kept, in their places; or, of these, those at an end. Decoded, and put there, by all threads.
+    fn batches_of_tract(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
+        let kept = self.pool.map(piece.groups.iter().collect(), |(group, rows)| self.kept_places(group, rows))?;
+        let kept =
+            self.pool.map(within(kept, wanted).into_iter().zip(&piece.groups).collect(), |(kept, (group, _))| {
+                let (rows, places) = kept;
+                let arrays = self.columns_of_kept(&self.open(group)?, &rows, self.form)?;
+                arrays.map(|arrays| Ok((self.batch(arrays)?, places))).transpose()
+            })?;
+        let batches = in_places(&self.pool, &self.read_schema(), kept.into_iter().flatten().collect())?;
+        batches.into_iter().map(|batch| self.narrowed(batch)).collect()
+    }
+
+    /// The rows of a group of a tract that are kept, and their places.
+    fn kept_places(&self, group: &RowGroup, rows: &Rows) -> Result<(Rows, UInt32Array)> {
+        let reader = self.open(group)?;
+        let rows = self.kept(&reader, rows)?;
+        if rows == Rows::None {
+            return Ok((rows, UInt32Array::from(Vec::<u32>::new())));
+        }
+        let places = reader.places()?.ok_or_else(|| Error::internal("a row group of a tract has places"))?;
+        let places = match &rows {
+            Rows::Some(rows) => rows.iter().map(|row| places.value(row as usize)).collect::<Vec<_>>().into(),
+            _ => places,
+        };
+        Ok((rows, places))
     }
 
     /// The rows of a group that are kept, in the order of the table.
@@ -250,18 +287,24 @@ impl PieceReader {
     fn columns_of(&self, group: &RowGroup, rows: &Rows, form: Form) -> Result<Option<Vec<ArrayRef>>> {
         let reader = self.open(group)?;
         let rows = self.kept(&reader, rows)?;
-        if rows == Rows::None {
+        self.columns_of_kept(&reader, &rows, form)
+    }
+
+    /// The columns of `rows` of an open row group.
+    fn columns_of_kept(&self, reader: &GroupReader<'_>, rows: &Rows, form: Form) -> Result<Option<Vec<ArrayRef>>> {
+        if *rows == Rows::None {
             return Ok(None);
         }
+        let group = reader.group;
         self.reader.metrics().groups_read.add(1);
         let schema = self.read_as.shown();
-        if let Rows::Some(picked) = &rows
+        if let Rows::Some(picked) = rows
             && picked.len() <= u64::from(group.rows) / PICK_SHARE
         {
             let picked: Vec<u32> = picked.iter().collect();
             return Ok(Some(reader.pick(schema, &self.columns, &picked)?));
         }
-        let Rows::Some(rows) = &rows else {
+        let Rows::Some(rows) = rows else {
             return Ok(Some(reader.decode(schema, &self.columns, form)?));
         };
         // In their cheapest types there is less to move.

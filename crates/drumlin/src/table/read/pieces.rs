@@ -26,20 +26,34 @@ use crate::table::{ROWS_MAX, RowGroup, Rows, TableCodec, TableState};
 /// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
 pub(in crate::table) const PICK_SHARE: u64 = 128;
 
-/// Row groups whose rows interleave in the sort order, or a single one; and rows written by key since that belong among
+/// Row groups whose rows interleave in the order in which they are shown, or a single one; and rows written by key since that belong among
 /// them.
 #[derive(Default)]
 pub(in crate::table) struct Piece {
     pub groups: Vec<(Arc<RowGroup>, Rows)>,
     /// Their places in the overlay.
     pub rows: Range<usize>,
+    /// Its rows may come in any order.
+    pub any_order: bool,
 }
 
 impl Piece {
     /// Whether its rows must be sorted.
     pub fn needs_sort(&self) -> bool {
         let sources = self.groups.len() + usize::from(!self.rows.is_empty());
-        sources > 1 || self.groups.iter().any(|(group, _)| !group.ordered)
+        !self.any_order && (sources > 1 || self.groups.iter().any(|(group, _)| !group.is_in_order()))
+    }
+
+    /// Whether its rows have places in which they are shown.
+    pub fn is_placed(&self) -> bool {
+        !self.any_order && self.groups.first().is_some_and(|(group, _)| group.tract().is_some())
+    }
+
+    /// The same rows in pieces that are read for less, if they may come in any order.
+    pub fn in_any_order(self) -> impl Iterator<Item = Piece> {
+        let (alone, whole) = if self.is_placed() { (self.groups, None) } else { (Vec::new(), Some(self)) };
+        let alone = alone.into_iter().map(|group| Piece { groups: vec![group], any_order: true, ..Piece::default() });
+        alone.chain(whole)
     }
 
     /// Keeps `most` of its rows from the one at `from` on, if they are so few that they are decoded one by one; says whether it did.
@@ -78,7 +92,7 @@ pub(in crate::table) fn arrange(
 ) -> Result<Vec<Piece>> {
     let sort = table.order_of(version)?;
     if sort.is_empty() {
-        return Ok(groups.into_iter().map(|group| Piece { groups: vec![group], ..Piece::default() }).collect());
+        return Ok(side_by_side(groups));
     }
     let bounds = bounds_of(reader, pool, table, version, &groups)?;
     let mut groups: Vec<Option<(Arc<RowGroup>, Rows)>> = groups.into_iter().map(Some).collect();
@@ -100,6 +114,19 @@ pub(in crate::table) fn arrange(
         pieces.extend(rows_alone(done..overlay.rows.keys.len()));
     }
     Ok(pieces)
+}
+
+/// The pieces of a table without an order: row groups of one tract are read together.
+fn side_by_side(groups: Vec<(Arc<RowGroup>, Rows)>) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::with_capacity(groups.len());
+    for (group, rows) in groups {
+        let same = |last: &&mut Piece| group.tract().is_some() && last.groups[0].0.tract() == group.tract();
+        match pieces.last_mut().filter(same) {
+            Some(piece) => piece.groups.push((group, rows)),
+            None => pieces.push(Piece { groups: vec![(group, rows)], ..Piece::default() }),
+        }
+    }
+    pieces
 }
 
 /// Where row groups lie in the sort order.
@@ -159,7 +186,7 @@ fn ends_of(reader: &GroupReader<'_>, schema: &Schema, sort: &[usize]) -> Result<
 }
 
 fn read_ends(reader: &GroupReader<'_>, schema: &Schema, sort: &[usize]) -> Result<Ends> {
-    if reader.group.ordered {
+    if reader.group.is_in_order() {
         let mut picked = vec![0, reader.group.rows - 1];
         picked.dedup();
         return Ends::at(&reader.pick(schema, sort, &picked)?, 0, picked.len() as u64 - 1);

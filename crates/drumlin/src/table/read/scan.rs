@@ -23,6 +23,7 @@ use crate::block::{Address, BlockReader};
 use crate::filter::Filter;
 use crate::segment::Form;
 use crate::table::index::mask::IndexCost;
+use crate::table::layout::places::Wanted;
 use crate::table::memory::overlay::SeenOverlay;
 use crate::table::schema::arrays::{find, find_requested};
 use crate::table::schema::read_as::{Constants, ReadAs};
@@ -56,8 +57,8 @@ pub struct Scan {
 
 /// A piece that is being read.
 enum Running {
-    /// By a task, as a whole.
-    Whole(Receiver<Result<Vec<RecordBatch>>>),
+    /// By a task, as a whole; as many row groups at once.
+    Whole(Receiver<Result<Vec<RecordBatch>>>, usize),
     /// As it is asked for.
     Interleaved(Interleaved),
 }
@@ -306,6 +307,12 @@ impl Scan {
         self.drain_parts()
     }
 
+    /// The same in any order of the rows, as that costs least.
+    pub fn into_unordered_parts(mut self) -> Vec<ScanPart> {
+        self.pieces = std::mem::take(&mut self.pieces).into_iter().flat_map(Piece::in_any_order).collect();
+        self.into_parts()
+    }
+
     fn drain_parts(&mut self) -> Vec<ScanPart> {
         let part = |piece| ScanPart { shared: self.shared.clone(), piece, cancel: self.options.cancel.clone() };
         self.pieces.drain(..).map(part).collect()
@@ -438,7 +445,13 @@ impl Scan {
         if self.tail.is_none() {
             self.run_ahead_of(running);
         }
-        (running + self.running.len(), self.tasks_ahead())
+        (running + self.row_groups_under_way(), self.tasks_ahead())
+    }
+
+    /// How many row groups are decoded, or will soon be; the results of tasks are in memory until they are asked for.
+    fn row_groups_under_way(&self) -> usize {
+        let of = |running: &Running| if let Running::Whole(_, groups) = running { *groups } else { 1 };
+        self.running.iter().map(of).sum()
     }
 
     /// Starts tasks until enough run ahead.
@@ -456,7 +469,7 @@ impl Scan {
         self.prune_ahead();
         self.fetch_ahead();
         let ahead = self.tasks_ahead();
-        while others + self.running.len() < ahead
+        while others + self.row_groups_under_way() < ahead
             && let Some(piece) = self.pieces.pop_front()
         {
             self.pruned = self.pruned.saturating_sub(1);
@@ -467,12 +480,14 @@ impl Scan {
                 self.running.push_back(Running::Interleaved(rows));
                 continue;
             }
+            let wanted = Wanted::first(self.left);
+            let groups = if piece.is_placed() { piece.groups.len() } else { 1 };
             let (sender, receiver) = sync_channel(1);
             self.shared.pool.spawn(move || {
                 // The receiver is gone if the scan was dropped.
-                let _ = sender.send(shared.read(&piece));
+                let _ = sender.send(shared.read_wanted(&piece, wanted));
             });
-            self.running.push_back(Running::Whole(receiver));
+            self.running.push_back(Running::Whole(receiver, groups));
         }
     }
 
@@ -487,7 +502,7 @@ impl Scan {
             }
             self.run_ahead();
             let result = match self.running.pop_front()? {
-                Running::Whole(receiver) => waiting::receive(&receiver),
+                Running::Whole(receiver, _) => waiting::receive(&receiver),
                 Running::Interleaved(mut rows) => {
                     if let Some(batch) = rows.next() {
                         self.running.push_front(Running::Interleaved(rows));
@@ -516,7 +531,8 @@ impl Scan {
             && let Some(piece) = self.pieces.pop_back()
         {
             self.options.cancel.check()?;
-            for batch in self.shared.read(&piece)?.into_iter().rev() {
+            let wanted = Wanted::Last(tail - rows);
+            for batch in self.shared.read_wanted(&piece, wanted)?.into_iter().rev() {
                 let n = batch.num_rows() as u64;
                 let skip = n.saturating_sub(tail.saturating_sub(rows)) as usize;
                 rows += n;

@@ -33,6 +33,7 @@ impl Adopted {
         table.lineage = Arc::new(Lineage::default());
         // Their runs are made again there.
         table.indexes = Arc::default();
+        table.layout = None;
         let gaps = table.instants.gaps.values().map(|(_, until)| *until).filter(|until| until.0 < i64::MAX);
         if table.versions.iter().map(|record| record.time).chain(gaps).any(|time| time > now) {
             table.instants = Arc::new(Instants::default());
@@ -52,6 +53,11 @@ impl Adopted {
     /// Whether row groups of it have patches.
     pub fn has_patches(&self) -> bool {
         self.table.groups.iter().any(|group| group.patched.is_some())
+    }
+
+    /// Whether row groups of it were laid out.
+    pub fn has_tracts(&self) -> bool {
+        self.table.groups.iter().any(|group| group.tract().is_some())
     }
 
     /// Every schema of it.

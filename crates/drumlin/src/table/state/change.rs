@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Memo, Result, Seq, Timestamp, Version};
 use crate::block::Address;
 use crate::table::group::row_group::Positions;
-use crate::table::{ALIVE, Deletion, GroupId, RowGroup, Run, StoredSchema, Story};
+use crate::table::{ALIVE, Deletion, GroupId, RowGroup, Run, Standing, StoredSchema, Story};
 
 /// What made a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ impl NewGroup {
             schema,
             runs: vec![run],
             deletions: dead.collect(),
-            ordered: true,
+            standing: Standing::Sorted,
             only: None,
             patched: None,
             bounds: Memo::default(),
@@ -183,8 +183,8 @@ pub struct RewrittenGroup {
     pub runs: Vec<Run>,
     /// Rows deleted individually.
     pub deletions: Vec<Deletion>,
-    /// Whether the rows are in the table's sort order.
-    pub ordered: bool,
+    /// In which order its rows stand.
+    pub standing: Standing,
 }
 
 impl RewrittenGroup {
@@ -197,7 +197,7 @@ impl RewrittenGroup {
             schema: self.schema,
             runs: self.runs.clone(),
             deletions: self.deletions.clone(),
-            ordered: self.ordered,
+            standing: self.standing,
             only: None,
             patched: None,
             bounds: Memo::default(),

@@ -30,8 +30,8 @@ use crate::table::read::group_reader::GroupReader;
 use crate::table::read::select::truth::matching;
 use crate::table::schema::arrays::mask;
 use crate::table::{
-    Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, StoredSchema, TableState,
-    Window, history_schema, part_rows, remap, rewrite,
+    Deletion, History, MemtablePart, Positions, ROWS_MAX, Reason, Retained, RowGroup, Rows, Standing, StoredSchema,
+    TableState, Window, history_schema, part_rows, remap, rewrite,
 };
 
 /// A row group without the rows of it that were erased.
@@ -41,8 +41,8 @@ pub struct ShrunkGroup {
     pub from: Address,
     /// The positions of its erased rows.
     pub erased: Positions,
-    /// Where the others are now, and whether they are in the order of the table; `None` if there are no others.
-    pub to: Option<(Address, bool)>,
+    /// Where the others are now, and in which order they stand; `None` if there are no others.
+    pub to: Option<(Address, Standing)>,
 }
 
 /// A filter, in the names of each schema that a version of a table has.
@@ -390,15 +390,15 @@ impl TableState {
                 return Err(Error::invalid(format!("row group {} is shrunk to a wrong number of rows", group.id.0)));
             }
             let mut outputs = Vec::new();
-            if let Some((address, ordered)) = to {
+            if let Some((address, standing)) = to {
                 let id = crate::table::GroupId(next.next_group);
                 next.next_group += 1;
                 let remapped = remap(std::slice::from_ref(group), &[kept], &[rows]).remove(0);
                 let (runs, deletions) = (remapped.runs, remapped.deletions);
-                let (address, ordered, patched) = (*address, *ordered, None);
+                let (address, standing, patched) = (*address, *standing, None);
                 let (bounds, ends) = (Memo::default(), Memo::default());
                 let own = RowGroup::clone(group);
-                let shrunk = RowGroup { id, address, rows, runs, deletions, ordered, patched, bounds, ends, ..own };
+                let shrunk = RowGroup { id, address, rows, runs, deletions, standing, patched, bounds, ends, ..own };
                 shrunk.check(next.schemas.len())?;
                 outputs.push(Arc::new(shrunk));
             }
@@ -413,7 +413,7 @@ impl TableState {
     }
 
     /// Encodes a row group of this table again without `erased` rows, and with nothing that was derived from them. Returns
-    /// it and whether it is in the order of the table; `None` if no row is left. Memory: as for a vacuum.
+    /// it and in which order it stands; `None` if no row is left. Memory: as for a vacuum.
     pub fn shrink(
         &self,
         reader: &BlockReader,
@@ -421,7 +421,7 @@ impl TableState {
         group: &RowGroup,
         erased: &RoaringBitmap,
         proof: Proof,
-    ) -> Result<Option<(EncodedRowGroup, bool)>> {
+    ) -> Result<Option<(EncodedRowGroup, Standing)>> {
         let dead_rows = erased.len();
         let kept = Rows::All.without(&Rows::of(erased.clone(), group.rows), group.rows);
         let rows = kept.count(group.rows);
@@ -437,6 +437,7 @@ impl TableState {
             dead_bytes: group.dead_bytes(),
             schema: group.schema,
             purge: true,
+            group_rows: ROWS_MAX,
         };
         Ok(rewrite(reader, pool, &self.schemas, &self.spec, &window, proof)?.pop())
     }

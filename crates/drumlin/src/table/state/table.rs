@@ -21,7 +21,8 @@ use crate::block::Address;
 use crate::table::group::row_group::{Rows, any_in};
 use crate::table::memory::part::{InMemory, MemtablePart, Unsettled};
 use crate::table::{
-    GroupId, Indexes, Instants, Lineage, NewGroup, RowGroup, Run, StoredSchema, TableCodec, TableSpec, VersionRecord,
+    GroupId, Indexes, Instants, Lineage, NewGroup, RowGroup, Run, StoredLayout, StoredSchema, TableCodec, TableSpec,
+    VersionRecord,
 };
 
 /// A version that snapshots hold.
@@ -101,6 +102,9 @@ pub struct TableState {
     /// Its indexes, and what of it they cover; stored separately.
     #[serde(skip)]
     pub indexes: Arc<Indexes>,
+    /// By what its row groups are sorted, if not by what its rows are shown in; stored separately.
+    #[serde(skip)]
+    pub layout: Option<Arc<StoredLayout>>,
     /// How rows of the last requested schema are encoded.
     #[serde(skip)]
     pub(in crate::table) codec: InMemory<Arc<Mutex<Option<Arc<TableCodec>>>>>,
@@ -128,6 +132,7 @@ impl TableState {
             instants: Arc::default(),
             lineage: Arc::default(),
             indexes: Arc::default(),
+            layout: None,
             codec: InMemory::default(),
         }
     }

@@ -93,7 +93,7 @@ impl TableState {
             let run = Run { rows: new.rows, born: version, died: ALIVE };
             let deletions = if planted(Bug::ReviveRows) { Vec::new() } else { deletions.into_iter().collect() };
             let record = match patches.remove(&old.id) {
-                None => RowGroup { deletions, ordered: old.ordered, ..new.record(id, schema, run) },
+                None => RowGroup { deletions, standing: old.standing, ..new.record(id, schema, run) },
                 Some(patch) => {
                     let patched = old.with_patch(&next.schemas, schema, new.address, patch);
                     RowGroup { id, runs: vec![run], deletions, only: None, ..patched }

@@ -28,6 +28,8 @@ pub struct PlanOptions {
     /// The maximum share of the tables' bytes to rewrite, and of the blocks' bytes to copy, the most worthwhile first.
     /// Default 1.
     pub budget: f64,
+    /// The maximum number of rows of a row group that is written again. Default [`ROWS_MAX`]; no row group has more.
+    pub group_rows: u32,
 }
 
 impl PlanOptions {
@@ -41,7 +43,13 @@ impl PlanOptions {
 
 impl Default for PlanOptions {
     fn default() -> Self {
-        Self { dead_share_min: 0.1, lone_dead_share_min: 0.5, repack_dead_share_min: 0.5, budget: 1.0 }
+        Self {
+            dead_share_min: 0.1,
+            lone_dead_share_min: 0.5,
+            repack_dead_share_min: 0.5,
+            budget: 1.0,
+            group_rows: ROWS_MAX,
+        }
     }
 }
 
@@ -81,11 +89,18 @@ pub struct Window {
     pub schema: u32,
     /// Whether nothing derived from removed rows may be kept.
     pub purge: bool,
+    /// The maximum number of rows of an output.
+    pub group_rows: u32,
 }
 
 impl Window {
     /// Of candidates that are rewritten to the schema of the first.
-    pub(in crate::table) fn of<'a>(reason: Reason, groups: impl Iterator<Item = &'a Candidate<'a>> + Clone) -> Self {
+    pub(in crate::table) fn of<'a>(
+        reason: Reason,
+        groups: impl Iterator<Item = &'a Candidate<'a>> + Clone,
+        group_rows: u32,
+    ) -> Self {
+        let group_rows = group_rows.clamp(1, ROWS_MAX);
         let live: u64 = groups.clone().map(|c| c.live).sum();
         let rows: u64 = groups.clone().map(|c| u64::from(c.group.rows)).sum();
         let erased = |c: &Candidate<'_>| c.group.deletions.first().is_some_and(|first| first.born == Version(0));
@@ -93,7 +108,7 @@ impl Window {
             reason,
             inputs: groups.clone().map(|c| c.group.clone()).collect(),
             kept: groups.clone().map(|c| c.needed.clone()).collect(),
-            outputs: live.div_ceil(u64::from(ROWS_MAX)) as u32,
+            outputs: live.div_ceil(u64::from(group_rows)) as u32,
             rows: live,
             dead_rows: rows - live,
             bytes: groups.clone().map(|c| c.group.bytes()).sum(),
@@ -101,6 +116,7 @@ impl Window {
             schema: groups.clone().next().map_or(0, |c| c.schema),
             // What was erased leaves nothing behind, whatever rewrites it.
             purge: groups.clone().any(|c| c.purge || erased(c)),
+            group_rows,
         }
     }
 
@@ -313,7 +329,7 @@ pub fn plan(table: &TableState, options: &PlanOptions) -> Plan {
         windows.next_if(|range| range.end <= at);
         if windows.peek().is_none_or(|range| at < range.start) {
             let dead = u64::from(candidate.group.rows) - candidate.live;
-            let (groups, rows) = left_alone.entry(candidate.left_alone(beyond[at])).or_insert((0, 0));
+            let (groups, rows) = left_alone.entry(candidate.left_alone(options, beyond[at])).or_insert((0, 0));
             *groups += 1;
             *rows += dead;
         }
@@ -382,12 +398,12 @@ fn mark_purged(table: &TableState, candidates: &mut [Candidate<'_>]) {
 
 impl Candidate<'_> {
     /// Why it stays as it is.
-    fn left_alone(&self, beyond_budget: bool) -> LeftAlone {
+    fn left_alone(&self, options: &PlanOptions, beyond_budget: bool) -> LeftAlone {
         match u64::from(self.group.rows) - self.live {
             _ if beyond_budget => LeftAlone::Budget,
             _ if self.group.only.is_some() => LeftAlone::Held,
             _ if self.shared => LeftAlone::Shared,
-            _ if self.group.rows < ROWS_MAX => LeftAlone::NoNeighbour,
+            _ if self.group.rows < options.group_rows => LeftAlone::NoNeighbour,
             0 => LeftAlone::Clean,
             _ => LeftAlone::FewDead,
         }
@@ -409,13 +425,14 @@ fn sums<'a>(
 fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<usize>> {
     let may = |c: &Candidate<'_>| {
         let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
-        let worth = c.group.rows < ROWS_MAX
+        let worth = c.group.rows < options.group_rows
             || (dead_share > 0.0 && dead_share >= options.dead_share_min)
             || is_mostly_patched(c, options);
         c.purge || (c.group.only.is_none() && !c.shared && worth)
     };
     let alike = |a: &Candidate<'_>, b: &Candidate<'_>| {
-        a.schema == b.schema && a.group.only == b.group.only && !a.shared && !b.shared
+        let tract = |c: &Candidate<'_>| c.group.tract();
+        a.schema == b.schema && a.group.only == b.group.only && tract(a) == tract(b) && !a.shared && !b.shared
     };
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (at, candidate) in candidates.iter().enumerate().filter(|(_, c)| may(c)) {
@@ -437,7 +454,7 @@ fn is_mostly_patched(candidate: &Candidate<'_>, options: &PlanOptions) -> bool {
 fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     let live: u64 = groups.iter().map(|c| c.live).sum();
     let rows: u64 = groups.iter().map(|c| u64::from(c.group.rows)).sum();
-    let outputs = live.div_ceil(u64::from(ROWS_MAX)) as u32;
+    let outputs = live.div_ceil(u64::from(options.group_rows.clamp(1, ROWS_MAX))) as u32;
     let folds = (outputs as usize) < groups.len();
     let dead_share = 1.0 - live as f64 / rows.max(1) as f64;
     let largest = groups.iter().map(|c| c.live).max().unwrap_or(0);
@@ -453,12 +470,12 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     } else {
         return None;
     };
-    Some(Window::of(reason, groups.iter()))
+    Some(Window::of(reason, groups.iter(), options.group_rows))
 }
 
 /// How full the outputs are, from 0 to 1; plus 1 for windows that save row groups, so that these come before lone ones.
 fn fill(window: &Window) -> f64 {
-    let full = f64::from(window.outputs.max(1)) * f64::from(ROWS_MAX);
+    let full = f64::from(window.outputs.max(1)) * f64::from(window.group_rows);
     let saves = if window.reason == Reason::Lone { 0.0 } else { 1.0 };
     saves + window.rows as f64 / full
 }

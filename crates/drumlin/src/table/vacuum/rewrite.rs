@@ -11,14 +11,16 @@ use arrow::buffer::BooleanBuffer;
 use bytes::Bytes;
 use roaring::RoaringBitmap;
 
-use crate::base::{Pool, Result, Version};
+use crate::base::{Error, Pool, Result, Version};
 use crate::block::{BlockReader, EncodedRowGroup};
 use crate::segment;
 use crate::segment::{ColumnStats, Form, Proof, Segment, SegmentSource, decode, encode, measure};
 use crate::table::order::sort_columns;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::mask;
-use crate::table::{Deletion, KeyCodec, ROWS_MAX, RowGroup, Rows, Run, StoredSchema, TableSpec, Window, key_filter};
+use crate::table::{
+    Deletion, KeyCodec, PLACES, RowGroup, Rows, Run, Standing, StoredSchema, TableSpec, Window, key_filter,
+};
 
 /// The sizes of `n` row groups that `rows` rows are written to, evenly filled.
 pub(in crate::table) fn output_rows(rows: u64, n: u64) -> Vec<u32> {
@@ -26,7 +28,7 @@ pub(in crate::table) fn output_rows(rows: u64, n: u64) -> Vec<u32> {
 }
 
 /// Reads the kept rows of a window and encodes them again in the window's schema, one task per column; returns the row groups and, for each,
-/// whether it is in the order of the table. They are as few as possible: more than the plan expects if their texts are long. `SchemaMismatch` if dictionaries have too many values to be joined: then the
+/// in which order it stands. They are as few as possible: more than the plan expects if their texts are long. `SchemaMismatch` if dictionaries have too many values to be joined: then the
 /// window must be left as it is. With [`Proof::Decoded`], `Internal` if what was encoded does not say what was read. Memory: one decoded column of the window per thread.
 pub fn rewrite(
     reader: &BlockReader,
@@ -35,7 +37,7 @@ pub fn rewrite(
     spec: &TableSpec,
     window: &Window,
     proof: Proof,
-) -> Result<Vec<(EncodedRowGroup, bool)>> {
+) -> Result<Vec<(EncodedRowGroup, Standing)>> {
     if window.rows == 0 {
         return Ok(Vec::new());
     }
@@ -51,11 +53,25 @@ pub fn rewrite(
         inputs.push(WindowGroup { reader, keep });
     }
     let columns: Vec<usize> = (0..fields.len()).collect();
+    // Row groups of one tract keep the places of their rows, which come last.
+    let tract = window.inputs[0].tract();
+    let width = columns.len() + usize::from(tract.is_some());
+    let named = |index: usize| {
+        fields.get(index).map_or_else(|| "places".to_owned(), |field| format!("column '{}'", field.name()))
+    };
+    let type_of = |index: usize| fields.get(index).map_or(&PLACES, |field| field.data_type());
     reader.fetch(inputs.iter().flat_map(|input| input.reader.wanted(&schema.0, &columns)));
     let column = |index: usize, sizes: &[u32]| -> Result<Option<Vec<Segment>>> {
         let source = |input: &WindowGroup| -> Result<(Bytes, ColumnStats)> {
-            if let Some((bytes, column)) = input.reader.stored(&schema.0, index)? {
+            let stored = match index < fields.len() {
+                true => input.reader.stored(&schema.0, index)?,
+                false => input.reader.stored_places()?,
+            };
+            if let Some((bytes, column)) = stored {
                 return Ok((bytes, column.stats.clone()));
+            }
+            if index == fields.len() {
+                return Err(Error::internal("row groups of several tracts are rewritten together"));
             }
             // It was written with another type, or without that column.
             let Segment { bytes, stats, .. } =
@@ -68,13 +84,13 @@ pub fn rewrite(
             let (rows, keep) = (input.reader.group.rows as usize, input.keep.as_ref());
             sources.push(SegmentSource { bytes: bytes.clone(), rows, stats, keep });
         }
-        let rewritten = segment::rewrite(&sources, fields[index].data_type(), sizes, !window.purge, proof);
-        rewritten.map_err(|e| e.context(format!("column '{}'", fields[index].name())))
+        let rewritten = segment::rewrite(&sources, type_of(index), sizes, !window.purge, proof);
+        rewritten.map_err(|e| e.context(named(index)))
     };
-    let mut n = window.rows.div_ceil(u64::from(ROWS_MAX));
+    let mut n = window.rows.div_ceil(u64::from(window.group_rows));
     let (sizes, columns) = loop {
         let sizes = output_rows(window.rows, n);
-        let columns = pool.map((0..fields.len()).collect(), |index| column(index, &sizes))?;
+        let columns = pool.map((0..width).collect(), |index| column(index, &sizes))?;
         match columns.into_iter().collect::<Option<Vec<_>>>() {
             Some(columns) => break (sizes, columns),
             None => n = (n * 2).min(window.rows),
@@ -94,7 +110,8 @@ pub fn rewrite(
                 filter = key_filter(&KeyCodec::new(&schema.0, order)?.encode(&columns)?);
             }
         }
-        groups.push((EncodedRowGroup { rows, segments, filter }, ordered));
+        let standing = tract.map_or(Standing::of(ordered), Standing::Placed);
+        groups.push((EncodedRowGroup { rows, segments, filter }, standing));
     }
     Ok(groups)
 }

@@ -9,7 +9,7 @@ use crate::base::{Error, Result, to_hex};
 use crate::block::BlockReader;
 use crate::segment::{ColumnStats, Form, Stat, decode, measure};
 use crate::table::order::sort_columns;
-use crate::table::{RowGroup, TableState};
+use crate::table::{PLACES, RowGroup, TableState};
 
 /// Reads every column of a layer of `group`, the newest being 0, bypassing the cache. Returns what is wrong with it, by column.
 pub fn check_group(reader: &BlockReader, table: &TableState, group: &RowGroup, layer: usize) -> Result<Vec<String>> {
@@ -22,21 +22,25 @@ pub fn check_group(reader: &BlockReader, table: &TableState, group: &RowGroup, l
     let encoded = reader.row_groups(std::slice::from_ref(layer.address))?.remove(0);
     let block = layer.address.block;
     for (index, segment) in encoded.segments.into_iter().enumerate() {
-        let field = schema.field(layer.place_in_schema(index));
-        let name = field.name();
-        let fault = |what: String| format!("block {block}, column '{name}': {what}");
-        match decode(segment.bytes.into(), group.rows as usize, field.data_type(), Form::Exact) {
+        // Behind the columns of the schema come the places of rows.
+        let field = schema.fields().get(layer.place_in_schema(index));
+        let (name, data_type) = field.map_or(("", &PLACES), |field| (field.name().as_str(), field.data_type()));
+        let fault = |what: String| match field {
+            Some(_) => format!("block {block}, column '{name}': {what}"),
+            None => format!("block {block}, places of rows: {what}"),
+        };
+        match decode(segment.bytes.into(), group.rows as usize, data_type, Form::Exact) {
             Err(e) => faults.push(fault(e.to_string())),
             Ok(array) => {
                 faults.extend(disagreement(&segment.stats, &measure(&array)).map(fault));
-                if let Some(at) = order.iter().position(|sorted| sorted == name) {
+                if let Some(at) = order.iter().position(|sorted| field.is_some() && sorted == name) {
                     sort[at] = Some(array);
                 }
             }
         }
     }
     let sort: Option<Vec<ArrayRef>> = sort.into_iter().collect();
-    if let Some(columns) = sort.filter(|columns| group.ordered && !columns.is_empty())
+    if let Some(columns) = sort.filter(|columns| group.is_in_order() && !columns.is_empty())
         && sort_columns::sorted_positions(&columns)?.is_some()
     {
         faults.push(format!("block {block}: the rows are not in the table's order"));

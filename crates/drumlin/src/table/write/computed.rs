@@ -204,7 +204,10 @@ pub fn replace_group(
         Some(patch) => patch.columns.iter().map(|column| *column as usize).collect(),
         None => (0..schema.fields().len()).collect(),
     };
-    let segments = pool.map(columns, segment)?;
+    let mut segments = pool.map(columns, segment)?;
+    if patch.is_none() {
+        segments.extend(reader.places_segment()?);
+    }
     let filter = if patch.is_none() { reader.key_filter()?.map(|filter| filter.to_vec()) } else { None };
     Ok((EncodedRowGroup { rows: group.rows, segments, filter }, patch))
 }

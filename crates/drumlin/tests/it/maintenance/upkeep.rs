@@ -353,8 +353,8 @@ fn forgetting_moves_costs_what_is_forgotten() {
     use drumlin::block::Address;
     use drumlin::catalog::{Effect, Path, State, TransactionRecord};
     use drumlin::table::{
-        ALIVE, GroupId, NewGroup, Rewrite, RewrittenGroup, Run, StoredSchema, TableChange, TableSpec, TableState,
-        VersionKind,
+        ALIVE, GroupId, NewGroup, Rewrite, RewrittenGroup, Run, Standing, StoredSchema, TableChange, TableSpec,
+        TableState, VersionKind,
     };
     const TABLES: u64 = 200;
     let block = BlockId { session: SessionId(1), number: 0 };
@@ -387,8 +387,14 @@ fn forgetting_moves_costs_what_is_forgotten() {
     // All are rewritten by commit 2, every other one by commit 3 too.
     let mut rewrite = |table: u64, input: u64| {
         let runs = vec![Run { rows: 5, born: Version(0), died: ALIVE }];
-        let output =
-            RewrittenGroup { address: address(), rows: 5, schema: 0, runs, deletions: Vec::new(), ordered: false };
+        let output = RewrittenGroup {
+            address: address(),
+            rows: 5,
+            schema: 0,
+            runs,
+            deletions: Vec::new(),
+            standing: Standing::Unsorted,
+        };
         let rewrite = Rewrite { inputs: vec![GroupId(input)], outputs: vec![output] };
         Effect::RewriteTable { table: TableId(table), rewrite }
     };

@@ -179,6 +179,7 @@ impl Swarm {
                 Op::Beside(Box::new(op))
             }
             "index" => Op::Index(path, rng.usize(..4)),
+            "layout" => Op::Layout(path, rng.usize(..12)),
             "checkpoint" => Op::Checkpoint,
             "purging" => Op::Purging,
             "erase" if model.all_have("k") => Op::Erase(rng.i64(0..5)),

@@ -180,8 +180,8 @@ pub fn apply(model: &mut Model, op: &Op) -> bool {
             true
         }
         Op::Checkpoint | Op::Purging | Op::Reopen => true,
-        // What tables show is the same with and without indexes.
-        Op::Index(path, _) => model.tables.contains_key(path),
+        // What tables show is the same with and without indexes, and whatever their layout.
+        Op::Index(path, _) | Op::Layout(path, _) => model.tables.contains_key(path),
         _ => {
             let path = op.path().expect("all others are about one table");
             model.tables.get_mut(path).is_some_and(|table| changed(table, op).is_some())

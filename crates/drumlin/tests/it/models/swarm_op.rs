@@ -81,6 +81,8 @@ pub enum Op {
     Computed(String, String, String, i64),
     /// An index over a column, by its place, is made; if there is one, it is dropped.
     Index(String, usize),
+    /// Row groups are laid out by a column, by its place, or by it and the next, or no more.
+    Layout(String, usize),
     Restore(String, u64),
     DeleteVersions(String, Vec<u64>),
     Keep(String, Option<u64>),
@@ -128,6 +130,7 @@ impl Op {
             | Op::Alter(path, ..)
             | Op::Computed(path, ..)
             | Op::Index(path, _)
+            | Op::Layout(path, _)
             | Op::Restore(path, ..)
             | Op::DeleteVersions(path, ..)
             | Op::Keep(path, ..)
@@ -170,6 +173,7 @@ impl Op {
             Op::Alter(..) => "columns",
             Op::Computed(..) => "computed",
             Op::Index(..) => "index",
+            Op::Layout(..) => "layout",
             Op::Restore(..) => "restore",
             Op::DeleteVersions(..) => "delete_versions",
             Op::Keep(..) => "retention",

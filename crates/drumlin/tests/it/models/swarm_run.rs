@@ -9,10 +9,10 @@ use drumlin::catalog::{Payload, Retention};
 use drumlin::store::{
     AsOf, CheckpointOptions, IndexOptions, LookupOptions, ReadOptions, ReclaimOptions, TableOptions, WriteOptions,
 };
-use drumlin::table::PlanOptions;
+use drumlin::table::{PlanOptions, ROWS_MAX};
 use drumlin::{
-    Alter, Error, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Result, SchemaMode, Store, Tables,
-    WhenMatched, WhenNotMatched,
+    Alter, Error, ErrorKind, Existing, Expression, Fill, Filter, Merge, NewColumn, Result, RowLayout, SchemaMode,
+    Store, Tables, WhenMatched, WhenNotMatched,
 };
 
 use crate::columns::evolve_model::{Frame, Shown};
@@ -156,6 +156,20 @@ pub fn change<P: Tables>(place: &P, op: &Op) -> Result<()> {
                 done => done?,
             }
         }
+        Op::Layout(path, at) => {
+            let schema = place.table(path).schema(&AsOf::Newest)?;
+            let name = |at: usize| schema.field(at % schema.fields().len()).name().clone();
+            let layout = match at / 4 {
+                0 => None,
+                1 => Some(RowLayout::Sorted(vec![name(*at)])),
+                _ => Some(RowLayout::Curve(vec![name(*at), name(at + 1)])),
+            };
+            match place.table(path).set_layout(layout.as_ref()) {
+                // It is sorted, or has too few columns, or such as have no order.
+                Err(e) if e.kind() == ErrorKind::InvalidArgument && layout.is_some() => {}
+                done => done?,
+            }
+        }
         Op::Restore(path, version) => {
             drop(place.restore(path.as_str(), &AsOf::Version(Version(*version)))?);
         }
@@ -226,7 +240,11 @@ pub fn run(store: &Store, op: &Op, refused: &[bool]) -> Result<()> {
         Op::Snapshot(name) => drop(store.snapshot(name, "s/**")?),
         Op::DropSnapshot(name) => store.drop_snapshot(name)?,
         Op::Together(ops, flushes) => together(store, ops, *flushes, refused)?,
-        Op::Checkpoint => checkpoint(store, PlanOptions::default())?,
+        Op::Checkpoint => {
+            // So few rows a row group that some tables have several.
+            let group_rows = if store.seq()?.0 % 2 == 0 { 4 } else { ROWS_MAX };
+            checkpoint(store, PlanOptions { group_rows, ..PlanOptions::default() })?;
+        }
         Op::Purging => {
             let none = PlanOptions { dead_share_min: 0.0, repack_dead_share_min: 0.0, ..PlanOptions::default() };
             checkpoint(store, none)?;

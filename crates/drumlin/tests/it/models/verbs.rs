@@ -12,7 +12,7 @@ pub enum Needs {
 }
 
 /// A verb, and when it is possible. Those of the whole store count for each table.
-pub const VERBS: [(&str, Needs); 35] = [
+pub const VERBS: [(&str, Needs); 36] = [
     ("create", Needs::Absence),
     ("write", Needs::Table),
     ("append", Needs::Table),
@@ -29,6 +29,7 @@ pub const VERBS: [(&str, Needs); 35] = [
     ("columns", Needs::Table),
     ("computed", Needs::Table),
     ("index", Needs::Table),
+    ("layout", Needs::Table),
     ("restore", Needs::Table),
     ("delete_versions", Needs::Table),
     ("retention", Needs::Nothing),

@@ -7,6 +7,7 @@ pub mod face;
 pub mod keyed;
 pub mod keyed_attacks;
 pub mod keyed_model;
+pub mod laid_out;
 pub mod merges;
 pub mod ordered;
 pub mod patches;
