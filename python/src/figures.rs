@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::layout::Layout;
 use crate::reports::{describe, record};
 
 record! {
@@ -107,6 +108,8 @@ record! {
         memory_keys: u64,
         /// Memory in bytes for these keys and their rows.
         memory_bytes: u64,
+        /// By which columns row groups of the newest version are sorted, if the table has a layout, and how far.
+        layout: Option<Layout>,
     } {}
 }
 
@@ -129,6 +132,7 @@ impl From<drumlin::TableStat> for TableStat {
             key,
             memory_keys,
             memory_bytes,
+            layout: stat.layout.map(Layout::from),
         }
     }
 }

@@ -20,6 +20,7 @@ mod fork;
 mod input;
 mod join;
 mod keyed;
+mod layout;
 mod metrics;
 mod node;
 mod open_store;
@@ -70,6 +71,8 @@ mod _drumlin {
     use super::join::Join;
     #[pymodule_export]
     use super::keyed::{Lookup, Mask};
+    #[pymodule_export]
+    use super::layout::{Layout, set_layout};
     #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
     #[pymodule_export]

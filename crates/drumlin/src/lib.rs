@@ -82,8 +82,8 @@ pub use segment::{Compression, Stat};
 pub use store::*;
 pub use table::{
     Alter, ConstraintNames, Constraints, ConstraintsInfo, Fill, Generator, IndexCost, LeftAlone, Lookup, Merge,
-    NewColumn, Note, Overlap, Plan, PlanOptions, Reason, RowLayout, Scan, ScanOptions, ScanPart, ScanPlan, SchemaMode,
-    TimeToLive, Turnover, VersionKind, View, WhenMatched, WhenNotMatched, Window,
+    NewColumn, Note, Plan, PlanOptions, Reason, RowLayout, RowLayoutStat, Scan, ScanOptions, ScanPart, ScanPlan,
+    SchemaMode, TimeToLive, Turnover, VersionKind, View, WhenMatched, WhenNotMatched, Window,
 };
 
 /// What most programs need, and nothing that shadows a name of the standard library: `use drumlin::prelude::*`.

@@ -48,6 +48,7 @@ from drumlin._drumlin.reports import (
     Hold,
     Holding,
     Index,
+    Layout,
     Loss,
     ReclaimReport,
     SalvageReport,
@@ -104,6 +105,7 @@ __all__ = [
     "ImportReport",
     "Index",
     "Join",
+    "Layout",
     "Lease",
     "ListEntry",
     "Lookup",
@@ -178,6 +180,7 @@ __all__ = [
     "presences",
     "print_rows",
     "salvage",
+    "set_layout",
     "stage_alone",
     "stoppable",
     "view_of",
@@ -202,6 +205,7 @@ def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
 def main(args: list[str]) -> int: ...
 def print_rows(rows: Any, form: str, most: int, hint: str) -> int: ...
+def set_layout(table: Table, sort_by: _List[str] | None, z_order: _List[str] | None) -> None: ...
 def parse_statement(text: str) -> str:
     """What a statement of SQL is to do, as JSON."""
 

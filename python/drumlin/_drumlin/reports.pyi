@@ -12,6 +12,7 @@ __all__ = [
     "Hold",
     "Holding",
     "Index",
+    "Layout",
     "Loss",
     "ReclaimReport",
     "SalvageReport",
@@ -483,6 +484,29 @@ class StoreStat:
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
+class Layout:
+    """How the row groups of a table are laid out."""
+
+    @property
+    def sort_by(self) -> list[str]:
+        """The columns by which they are sorted, one after the other."""
+    @property
+    def z_order(self) -> list[str]:
+        """The columns by which they are sorted together."""
+    @property
+    def laid_out(self) -> int:
+        """Row groups of the newest version that are laid out like that; checkpoints do the others."""
+    @property
+    def overlap(self) -> float:
+        """
+        How many others a row group overlaps in the first column, in the mean: 0 if each value is in one row group. In
+        a Z-order the mean of all columns, which is never 0.
+        """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
+
+@final
 class TableStat:
     """Figures of a table."""
 
@@ -522,6 +546,9 @@ class TableStat:
     @property
     def memory_bytes(self) -> int:
         """Memory in bytes for these keys and their rows."""
+    @property
+    def layout(self) -> Layout | None:
+        """By which columns row groups of the newest version are sorted, if the table has a layout, and how far."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

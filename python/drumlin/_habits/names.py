@@ -214,6 +214,8 @@ store.view(path, over=pattern, agg={name: (column, function)})
     create_view materialized_view create_materialized_view continuous_aggregate rollup
 table.catch_up()
     refresh_view refresh_materialized_view
+table.set_layout(sort_by=[...])
+    cluster_by set_clustering clustering liquid_clustering zorder_by z_order_by z_order zorder
 table.indexes()
     list_indices list_indexes index_stats
 for batch in table.read(): ...

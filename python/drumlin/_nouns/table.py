@@ -36,9 +36,10 @@ from drumlin._habits import Habits
 from drumlin._nouns.columns import Columns
 from drumlin._nouns.containers import RowsByKey
 from drumlin._nouns.kept.indexes import Indexes
+from drumlin._nouns.kept.layouts import LaidOut
+from drumlin._nouns.kept.views import Viewed
 from drumlin._nouns.merge import Merge
 from drumlin._nouns.scans import Place
-from drumlin._nouns.kept.views import Viewed
 from drumlin._processes.places import Addressed
 from drumlin._results.history import History
 from drumlin._results.lookup import Lookup
@@ -53,7 +54,7 @@ _V = TypeVar("_V")
 
 @final
 @names_arguments("get")
-class Table(Columns[_V], Indexes, History, RowsByKey, Viewed, Groupable, Addressed, Habits):
+class Table(Columns[_V], Indexes, LaidOut, History, RowsByKey, Viewed, Groupable, Addressed, Habits):
     """A handle on one table in a store or a transaction, made by :meth:`Store.table <drumlin.Store.table>` and
     :meth:`Transaction.table <drumlin.Transaction.table>`. The table need not exist before the handle is used.
 

@@ -1,7 +1,7 @@
 //! `stat`: figures about a store or a table.
 
 use clap::Args;
-use drumlin::{StoreStat, TableStat, Tables};
+use drumlin::{RowLayout, RowLayoutStat, StoreStat, TableStat, Tables};
 use serde_json::{Value, json};
 
 use crate::failure::Outcome;
@@ -51,6 +51,10 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
         "rows": rows, "stored_rows": stored_rows, "versions": versions, "row_groups": row_groups, "bytes": size,
         "columns": columns, "sort": sort, "key": key, "memory_keys": stat.memory_keys,
         "memory_bytes": stat.memory_bytes, "indexes": stat.indexes, "index_bytes": stat.index_bytes,
+        "layout": stat.layout.as_ref().map(|found| json!({
+            "columns": found.layout.columns(), "z_order": matches!(found.layout, RowLayout::Curve(_)),
+            "laid_out": found.laid_out, "overlap": found.overlap,
+        })),
     });
     let mut lines = vec![
         ("rows", count(*rows)),
@@ -71,6 +75,15 @@ fn of_table(stat: &TableStat) -> (Value, Lines) {
             ("size in memory", bytes(stat.memory_bytes)),
         ]),
         _ => lines.push(("sorted by", sort.join(", "))),
+    }
+    if let Some(RowLayoutStat { layout, laid_out, overlap }) = &stat.layout {
+        let by =
+            if matches!(layout, RowLayout::Curve(_)) { "row groups in Z-order by" } else { "row groups sorted by" };
+        lines.extend([
+            (by, layout.columns().join(", ")),
+            ("  those that are", count(*laid_out)),
+            ("  others that each overlaps", format!("{overlap:.1}")),
+        ]);
     }
     (exact, lines)
 }

@@ -40,10 +40,11 @@ pub use keys::group_keys::keys_of_groups;
 pub use keys::key::{KeyCodec, check_key};
 pub use keys::key_filter::{key_filter, may_have};
 pub use keys::lookup::{Lookup, RowPlace, Searcher};
+pub use layout::definition::{RowLayout, StoredLayout};
 pub use layout::laying::Laying;
-pub use layout::overlap::{Overlap, overlap_of};
+pub use layout::overlap::{RowLayoutStat, row_layout_stat};
 pub use layout::plan::plan_layout;
-pub use layout::setting::{RowLayout, StoredLayout};
+
 pub use memory::flush::{count_rows, hidden_rows, part_rows, rows_at_most};
 pub use memory::history::{history_rows, history_schema, read_history};
 pub use memory::overlay::ReadPoint;

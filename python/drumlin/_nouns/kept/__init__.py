@@ -1,1 +1,1 @@
-"""What is kept in step with tables: indexes and views."""
+"""What is kept in step with tables: indexes, layouts and views."""

@@ -1,18 +1,18 @@
 //! Layouts of tables.
 
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::store::Place;
 use crate::store::nouns::table::Table;
 use crate::store::read::resolve::table_at;
-use crate::table::{Overlap, RowLayout, overlap_of};
+use crate::table::RowLayout;
 
 impl Table {
     /// Says by which columns the row groups of the table are sorted from now on, or, with `None`, that they stay as they are. For a table that is
     /// not sorted itself: its rows are shown in the order in which they were written, by all versions, whatever its layout.
     ///
     /// Checkpoints lay out row groups that overlap in these columns, the worst first, within their budget; so a filter on them reads few. A
-    /// reader of all rows in order takes longer.
+    /// reader of all rows in order takes longer. [`Table::stat`] tells how much they overlap.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Table {
     /// let table = store.table("t");
     /// table.set_layout(Some(&RowLayout::Sorted(vec!["n".into()])))?;
     /// store.checkpoint(&Default::default())?;
-    /// assert_eq!(table.overlap()?.unwrap().overlap, 0.0);
+    /// assert_eq!(table.stat()?.layout.unwrap().overlap, 0.0);
     /// # Ok::<(), drumlin::Error>(())
     /// ```
     ///
@@ -44,23 +44,6 @@ impl Table {
                 open.apply(Footprint::default().with(Read::Binding(path.clone())), effect, None)
             }),
         }
-    }
-
-    /// How the row groups that the newest version shows overlap in the columns of the layout, or else in those by which the table is sorted; `None`
-    /// if there are neither. Reads their directories.
-    ///
-    /// # Errors
-    /// `NotFound` if there is no table; `InvalidArgument` in a transaction; `Corrupt` or `Unavailable` if a directory cannot be read.
-    pub fn overlap(&self) -> Result<Option<Overlap>> {
-        let path = Path::new(&self.path)?;
-        let Place::Store(store) = &self.place else {
-            return Err(Error::invalid("the overlap of row groups is not known in a transaction; ask before or after"));
-        };
-        let store = store.call()?.store.clone();
-        store.while_reclaimed(|| {
-            let (state, _pin) = store.pinned_state()?;
-            overlap_of(store.reader(), &*table_at(&state, &path)?)
-        })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::store::read::resolve::{resolve, table_at};
 use crate::store::{AsOf, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
 use crate::table::{
     ConstraintsInfo, Lookup, ReadAs, Renew, Scan, ScanOptions, StoredSchema, TimeToLive, VersionRecord, View,
-    without_hidden,
+    row_layout_stat, without_hidden,
 };
 
 impl Table {
@@ -262,10 +262,10 @@ impl Table {
         )
     }
 
-    /// Figures about it.
+    /// Figures about it. Of a table with a layout, reads the directories of its row groups.
     ///
     /// # Errors
-    /// `NotFound` if there is no table.
+    /// `NotFound` if there is no table; `Corrupt` or `Unavailable` if a directory cannot be read.
     pub fn stat(&self) -> Result<TableStat> {
         let path = Path::new(&self.path)?;
         self.place.read(
@@ -287,6 +287,7 @@ impl Table {
                     keyed: table.spec.keyed,
                     memory_keys: memtables().map(|memtable| memtable.keys()).sum(),
                     memory_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
+                    layout: row_layout_stat(self.place.store().reader(), table)?,
                 })
             },
         )

@@ -6,7 +6,7 @@ use crate::block::CacheStat;
 use crate::catalog::State;
 use crate::storage::{Storage, names};
 use crate::store::Store;
-use crate::table::TableState;
+use crate::table::{RowLayoutStat, TableState};
 
 /// Figures about a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl StoreStat {
 }
 
 /// Figures about a table.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableStat {
     /// Rows of the newest version, and those written by key since.
     pub rows: u64,
@@ -82,6 +82,8 @@ pub struct TableStat {
     pub memory_keys: u64,
     /// Their memory, with their rows, in bytes.
     pub memory_bytes: u64,
+    /// How the row groups of the newest version are laid out, if the table has a layout; known from their directories.
+    pub layout: Option<RowLayoutStat>,
 }
 
 impl Store {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::ends::Ends;
 use super::key_bounds::KeyBounds;
 use super::patch::{Patched, RecordTail};
-use super::standing::Standing;
+use super::standing::{Standing, Tract};
 use crate::base::{Memo, Result, Version};
 use crate::block::Address;
 
@@ -205,6 +205,16 @@ pub fn any_in(retained: &[Version], born: Version, died: Version) -> bool {
 }
 
 impl RowGroup {
+    /// The tract that it is of.
+    pub fn tract(&self) -> Option<Tract> {
+        self.standing.tract()
+    }
+
+    /// Whether its rows, one after the other, are in the order in which they are shown.
+    pub fn is_in_order(&self) -> bool {
+        self.standing == Standing::Sorted
+    }
+
     /// The runs with the positions they cover.
     pub fn spans(&self) -> impl Iterator<Item = (Range<u32>, Run)> + '_ {
         let mut start = 0;

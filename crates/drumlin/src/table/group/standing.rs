@@ -8,8 +8,6 @@
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use crate::table::RowGroup;
-
 /// The type of places.
 pub const PLACES: DataType = DataType::UInt32;
 
@@ -45,17 +43,5 @@ impl Standing {
             Self::Placed(tract) => Some(tract),
             Self::Unsorted | Self::Sorted => None,
         }
-    }
-}
-
-impl RowGroup {
-    /// The tract that it is of.
-    pub fn tract(&self) -> Option<Tract> {
-        self.standing.tract()
-    }
-
-    /// Whether its rows, one after the other, are in the order in which they are shown.
-    pub fn is_in_order(&self) -> bool {
-        self.standing == Standing::Sorted
     }
 }

@@ -2,6 +2,7 @@
 //! read little. What a version shows, and in which order, stays the same: each row keeps its place (*standing.rs*).
 
 pub(super) mod curve;
+pub(super) mod definition;
 pub(super) mod laying;
 pub(super) mod overlap;
 pub(super) mod places;

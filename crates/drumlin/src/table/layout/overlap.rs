@@ -2,7 +2,7 @@
 
 use crate::base::Result;
 use crate::block::BlockReader;
-use crate::table::layout::setting::RowLayout;
+use crate::table::layout::definition::RowLayout;
 use crate::table::order::clusters::Span;
 use crate::table::read::group_reader::GroupReader;
 use crate::table::schema::arrays::find;
@@ -58,36 +58,28 @@ fn overlap_in(column: usize, extents: &[&Extent]) -> f64 {
     2.0 * pairs as f64 / extents.len() as f64
 }
 
-/// How the row groups of a table lie that its newest version shows, in the columns of its layout, or else in those by which it is sorted.
+/// How the row groups of a table lie that its newest version shows, in the columns of its layout.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Overlap {
-    /// The layout; `None` if the table is sorted.
-    pub layout: Option<RowLayout>,
-    /// Row groups that were laid out like that, or, of a sorted table, whose rows are in order.
+pub struct RowLayoutStat {
+    /// The layout.
+    pub layout: RowLayout,
+    /// Row groups that were laid out like that.
     pub laid_out: u64,
     /// How many others a row group overlaps, in the mean: 0 if each value is in one row group. Of the first column; of a Z-order, that of its
     /// columns, in the mean, which is never 0.
     pub overlap: f64,
 }
 
-/// The overlap of the row groups of a table; `None` if it has no layout, and is not sorted. Reads directories. O(row groups x overlap).
-pub fn overlap_of(reader: &BlockReader, table: &TableState) -> Result<Option<Overlap>> {
-    let Some(newest) = table.newest() else { return Ok(None) };
-    let (layout, number) = match table.row_layout() {
-        Some((layout, number)) => (layout, Some(number)),
-        None if table.order().is_empty() => return Ok(None),
-        None => (RowLayout::Sorted(table.order().to_vec()), None),
-    };
+/// That of a table; `None` if it has no layout. Reads directories. O(row groups x overlap).
+pub fn row_layout_stat(reader: &BlockReader, table: &TableState) -> Result<Option<RowLayoutStat>> {
+    let (Some(newest), Some((layout, number))) = (table.newest(), table.row_layout()) else { return Ok(None) };
     let is_shown = |group: &&RowGroup| group.only.is_none() && table.visible(group, newest.version) != Rows::None;
     let groups = table.groups.iter().map(|group| &**group).filter(is_shown);
     let extents = extents_of(reader, table, &layout, groups.clone())?;
-    let is_laid_out = |group: &&RowGroup| match number {
-        None => group.is_in_order(),
-        number => group.tract().map(|tract| tract.layout) == number,
-    };
-    Ok(Some(Overlap {
+    let is_laid_out = |group: &&RowGroup| group.tract().is_some_and(|tract| tract.layout == number);
+    Ok(Some(RowLayoutStat {
         overlap: overlap(&layout, &extents.iter().collect::<Vec<_>>()),
         laid_out: groups.filter(is_laid_out).count() as u64,
-        layout: number.map(|_| layout),
+        layout,
     }))
 }

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::definition::RowLayout;
 use super::overlap::{Extent, extents_of, overlap};
-use super::setting::RowLayout;
 use crate::base::Result;
 use crate::base::planted::{Bug, planted};
 use crate::block::BlockReader;

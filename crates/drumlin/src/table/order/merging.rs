@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt32Array, UInt64Array};
 
+use super::sort::prefix;
 use super::sort_columns::comparable;
 use crate::base::{Cancel, Error, Pool, Result};
 use crate::block::{BlockReader, EncodedRowGroup};
@@ -230,10 +231,22 @@ impl Merging<'_> {
             let Picked { keys, at, .. } = &picked[row.0 as usize];
             keys.as_ref().map(|keys| keys.row(at[row.1 as usize] as usize))
         };
-        let of_input =
-            |(input, picked): (usize, &Picked)| (0..picked.at.len() as u32).map(move |at| (input as u32, at));
-        let mut rows: Vec<(u32, u32)> = picked.iter().enumerate().flat_map(of_input).collect();
-        rows.sort_by(|a, b| key(a).cmp(&key(b)));
+        // Most keys differ in their first bytes.
+        let compare =
+            |a: &(u128, (u32, u32)), b: &(u128, (u32, u32))| a.0.cmp(&b.0).then_with(|| key(&a.1).cmp(&key(&b.1)));
+        let of_input = |input: usize| {
+            let row = |at: u32| {
+                let row = (input as u32, at);
+                (key(&row).map_or(0, |key| prefix(key.as_ref())), row)
+            };
+            let mut rows: Vec<(u128, (u32, u32))> = (0..picked[input].at.len() as u32).map(row).collect();
+            rows.sort_by(compare);
+            Ok(rows)
+        };
+        let mut keyed = self.pool.map((0..picked.len()).collect(), of_input)?.concat();
+        // A stable sort finds the stretches that are in order, and merges them.
+        keyed.sort_by(compare);
+        let mut rows: Vec<(u32, u32)> = keyed.into_iter().map(|(_, row)| row).collect();
         let mut sizes: Vec<(u32, bool)> = output_rows(rows.len() as u64, (rows.len() as u64).div_ceil(u64::from(most)))
             .into_iter()
             .map(|size| (size, true))

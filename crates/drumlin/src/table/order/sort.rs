@@ -63,7 +63,7 @@ pub fn sorted_batches(pool: &Pool, batches: Vec<RecordBatch>, sort: &[String]) -
 }
 
 /// The first bytes of a key, as a number that compares as they do.
-fn prefix(key: &[u8]) -> u128 {
+pub(in crate::table) fn prefix(key: &[u8]) -> u128 {
     let mut first = [0; 16];
     let bytes = key.len().min(16);
     first[..bytes].copy_from_slice(&key[..bytes]);

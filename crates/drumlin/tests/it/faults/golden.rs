@@ -7,6 +7,7 @@ mod expiring;
 mod followed;
 mod generated;
 mod indexed;
+mod laid_out;
 mod present;
 mod versions;
 mod viewed;
@@ -428,6 +429,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     followed::build(store)?;
     present::build(store, shared)?;
     viewed::build(store)?;
+    laid_out::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -440,6 +442,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     followed::build_in_log(store)?;
     present::build_in_log(store, shared)?;
     viewed::build_in_log(store)?;
+    laid_out::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -498,7 +501,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 13] = [
+        let checks: [(&str, &dyn Fn()); 14] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -512,6 +515,7 @@ fn stores_of_earlier_builds_open() {
             ("v10-followed", &|| followed::check(&store)),
             ("v10-present", &|| present::check(&store, version.ends_with("-shared"))),
             ("v10-viewed", &|| viewed::check(&store)),
+            ("v10-laid", &|| laid_out::check(&store)),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -558,6 +562,7 @@ fn what_this_build_writes_it_reads_alike() {
         followed::check(&store);
         present::check(&store, shared);
         viewed::check(&store);
+        laid_out::check(&store);
     }
 }
 

@@ -15,7 +15,7 @@ use drumlin::{Aggregate, ErrorKind, Expression, Filter, Function, GroupBy, Missi
 use fastrand::Rng;
 
 use crate::seeds;
-use crate::support::{Checked, ints, open_as, same};
+use crate::support::{ints, open_as, same};
 
 /// A row: two columns by which rows are laid out, and one that tells it from others.
 type Row = (Option<i64>, Option<String>, i64);
@@ -259,7 +259,7 @@ pub fn rows_keep_their_places() -> Result<(), String> {
     let (store, expected, plan) = shuffled(100);
     store.table("t").set_layout(Some(&RowLayout::Sorted(names(&["a"])))).unwrap();
     checkpoint(&store, plan);
-    let overlap = store.table("t").overlap().unwrap().unwrap();
+    let overlap = store.table("t").stat().unwrap().layout.unwrap();
     assert_eq!((overlap.laid_out, overlap.overlap), (10, 0.0));
     same(&rows(&store.table("t").collect(&ReadOptions::default()).unwrap()), &expected, "all rows")
 }
@@ -309,18 +309,18 @@ fn filters_on_the_columns_of_a_layout_read_few_row_groups() {
         ints(&[("x", column(7919)), ("y", column(104_729)), ("id", (from..to).collect())])
     };
     store.write("t", columns(0, n), &Default::default()).unwrap();
-    assert_eq!(table.overlap().unwrap(), None);
+    assert_eq!(table.stat().unwrap().layout, None);
     assert_eq!(read_of(&store, "x < 1000"), (8, 8));
     table.set_layout(Some(&RowLayout::Sorted(names(&["x"])))).unwrap();
-    let before = table.overlap().unwrap().unwrap();
+    let before = table.stat().unwrap().layout.unwrap();
     assert_eq!((before.laid_out, before.overlap), (0, 7.0));
     // Too small a budget leaves them as they are.
     checkpoint(&store, PlanOptions { budget: 0.5, ..PlanOptions::default() });
-    assert_eq!(table.overlap().unwrap().unwrap().laid_out, 0);
+    assert_eq!(table.stat().unwrap().layout.unwrap().laid_out, 0);
     checkpoint(&store, PlanOptions { budget: 0.999, ..PlanOptions::default() });
-    assert_eq!(table.overlap().unwrap().unwrap().laid_out, 0);
+    assert_eq!(table.stat().unwrap().layout.unwrap().laid_out, 0);
     checkpoint(&store, PlanOptions { dead_share_min: 0.2, ..PlanOptions::default() });
-    let after = table.overlap().unwrap().unwrap();
+    let after = table.stat().unwrap().layout.unwrap();
     assert_eq!((after.laid_out, after.overlap), (8, 0.0));
     assert_eq!((read_of(&store, "x < 1000"), read_of(&store, "y < 1000")), ((1, 8), (8, 8)));
     // What is laid out stays; a little that comes is not worth it, a quarter is.
@@ -342,7 +342,7 @@ fn filters_on_the_columns_of_a_layout_read_few_row_groups() {
     let read = table.collect(&ReadOptions::of(AsOf::Newest, ScanOptions { limit: Some(5), ..Default::default() }));
     assert_eq!(read.unwrap()[0]["id"].as_primitive::<Int64Type>().values(), &[0, 1, 2, 3, 4]);
     table.set_layout(None).unwrap();
-    assert_eq!((written(&store), table.overlap().unwrap()), (0, None));
+    assert_eq!((written(&store), table.stat().unwrap().layout), (0, None));
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn a_layout_that_rows_cannot_have_is_refused() {
 #[test]
 fn a_layout_goes_with_its_table_and_its_columns() {
     let (store, expected, plan) = shuffled(60);
-    let layout = |store: &Store, path: &str| store.table(path).overlap().unwrap().and_then(|overlap| overlap.layout);
+    let layout = |store: &Store, path: &str| store.table(path).stat().unwrap().layout.map(|stat| stat.layout);
     let set = |columns: &[&str]| RowLayout::Sorted(names(columns));
     let tx = store.transaction().unwrap();
     tx.table("t").set_layout(Some(&set(&["a"]))).unwrap();
