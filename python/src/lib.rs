@@ -66,13 +66,13 @@ mod _drumlin {
     #[pymodule_export]
     use super::event::{ChangeFeed, Commit, Event};
     #[pymodule_export]
-    use super::figures::{StoreStat, TableStat};
+    use super::figures::{Layout, StoreStat, TableStat};
     #[pymodule_export]
     use super::join::Join;
     #[pymodule_export]
     use super::keyed::{Lookup, Mask};
     #[pymodule_export]
-    use super::layout::{Layout, set_layout};
+    use super::layout::set_layout;
     #[pymodule_export]
     use super::node::{Change, Changes, ListEntry, Node, NodeChange, NodeChanges, Walk};
     #[pymodule_export]

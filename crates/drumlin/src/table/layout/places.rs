@@ -91,6 +91,9 @@ pub(in crate::table) fn in_places(
     schema: &SchemaRef,
     groups: Vec<(RecordBatch, UInt32Array)>,
 ) -> Result<Vec<RecordBatch>> {
+    if groups.is_empty() {
+        return Ok(Vec::new());
+    }
     // Rows are counted over all groups.
     let order = in_order(groups.iter().map(|(_, places)| places.values().as_ref()));
     let batches: Vec<RecordBatch> = groups.into_iter().map(|(batch, _)| batch).collect();
