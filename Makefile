@@ -166,6 +166,7 @@ bench: build
 	$(BIN)/python bench/feeds.py
 	$(BIN)/python bench/joins.py
 	$(BIN)/python bench/views.py
+	$(BIN)/python bench/layouts.py
 	$(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/arctic.py

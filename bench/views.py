@@ -49,7 +49,10 @@ def main() -> None:
         stores = {kind: drumlin.open(Path(folder) / kind) for kind in ("plain", "viewed")}
         day = 23_400
         for first in range(0, given.symbols, 500):
-            frames = {f"trades/S{n:05}": trades(draw, given.rows, 0, day) for n in range(first, min(first + 500, given.symbols))}
+            frames = {
+                f"trades/S{n:05}": trades(draw, given.rows, 0, day)
+                for n in range(first, min(first + 500, given.symbols))
+            }
             for store in stores.values():
                 for path, frame in frames.items():
                     store.table(path).create(frame.schema, sort=["ts"])

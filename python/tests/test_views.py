@@ -149,7 +149,8 @@ def test_processes_that_are_killed_leave_no_difference(tmp_path: Path, seed: int
             for _ in range(2)
         ]
         for writer in writers:
-            assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
         for _ in range(draw.randrange(5, 40)):
             store.append("trades/A", {"n": [draw.randrange(1000)], "x": [draw.random()]})
         for writer in writers:

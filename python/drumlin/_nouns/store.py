@@ -43,11 +43,11 @@ from drumlin._drumlin import (
     Version,
 )
 from drumlin._errors import InvalidArgument
+from drumlin._nouns.kept.views import Views
 from drumlin._nouns.messaged import Messaged
 from drumlin._nouns.sink import Sinks
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
-from drumlin._nouns.kept.views import Views
 from drumlin._processes import staged as jobs
 from drumlin._processes.places import Address, address_of, find
 from drumlin._processes.staged import Ticket, Token

@@ -25,7 +25,7 @@ pub(in crate::table) fn new_places(inputs: &[(GroupReader<'_>, &Rows)]) -> Resul
     let mut rows: Vec<(u64, u32, u32, u32)> = Vec::new();
     let mut places: Vec<Vec<u32>> = Vec::with_capacity(inputs.len());
     for (at, (reader, kept)) in (0_u32..).zip(inputs) {
-        let own = reader.places()?;
+        let own = reader.places(&Rows::All)?;
         let of = reader.group.tract().map_or(u64::from(at), |tract| *first.entry(tract.id).or_insert(u64::from(at)));
         let positions = kept.positions(reader.group.rows);
         let place = |row: u32| own.as_ref().map_or(row, |own| own.value(row as usize));

@@ -21,7 +21,7 @@ use crate::table::schema::arrays::{into_type, mask};
 use crate::table::schema::column::repeated;
 use crate::table::schema::conform::as_read;
 use crate::table::schema::read_as::{Constants, NO_CONSTANTS, missing, missing_stats, same_stats, text_dictionary};
-use crate::table::{PLACES, RowGroup, StoredSchema, TableState};
+use crate::table::{PLACES, RowGroup, Rows, StoredSchema, TableState};
 
 /// Of fewer rows than one in as many, each is decoded by itself.
 const FEW_SHARE: u64 = 64;
@@ -254,16 +254,28 @@ impl<'a> GroupReader<'a> {
         Ok(self.stored_places()?.map(segment))
     }
 
-    /// The places of its rows; `None` if it is of no tract.
-    pub fn places(&self) -> Result<Option<UInt32Array>> {
+    /// The places of some of its rows, ascending; `None` if it is of no tract.
+    pub fn places(&self, rows: &Rows) -> Result<Option<UInt32Array>> {
         let Some((bytes, _)) = self.stored_places()? else { return Ok(None) };
+        let all = self.group.rows;
+        let decoded = match rows {
+            Rows::Some(picked) if picked.len() <= u64::from(all) / FEW_SHARE => {
+                decode_rows(bytes, all as usize, &PLACES, &picked.iter().collect::<Vec<u32>>())
+            }
+            _ => decode(bytes, all as usize, &PLACES, Form::Exact),
+        };
         let block = || self.group.addresses().last().map_or_else(String::new, |address| address.block.to_string());
-        let places = decode(bytes, self.group.rows as usize, &PLACES, Form::Exact)
-            .map_err(|e| e.context(format!("block {}, the places of rows", block())))?;
-        match places.as_primitive_opt::<UInt32Type>() {
-            Some(places) if places.null_count() == 0 => Ok(Some(places.clone())),
-            _ => Err(Error::corrupt(format!("block {}: the places of rows have nulls", block()))),
-        }
+        let places = decoded.map_err(|e| e.context(format!("block {}, the places of rows", block())))?;
+        let places = match places.as_primitive_opt::<UInt32Type>() {
+            Some(places) if places.null_count() == 0 => places,
+            _ => return Err(Error::corrupt(format!("block {}: the places of rows have nulls", block()))),
+        };
+        Ok(Some(match rows {
+            Rows::Some(picked) if places.len() == all as usize => {
+                picked.iter().map(|row| places.value(row as usize)).collect::<Vec<_>>().into()
+            }
+            _ => places.clone(),
+        }))
     }
 
     /// The rows `picked` of columns (positions in `schema`), in the types of `schema`.

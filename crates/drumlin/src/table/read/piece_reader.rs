@@ -213,11 +213,7 @@ impl PieceReader {
         if rows == Rows::None {
             return Ok((rows, UInt32Array::from(Vec::<u32>::new())));
         }
-        let places = reader.places()?.ok_or_else(|| Error::internal("a row group of a tract has places"))?;
-        let places = match &rows {
-            Rows::Some(rows) => rows.iter().map(|row| places.value(row as usize)).collect::<Vec<_>>().into(),
-            _ => places,
-        };
+        let places = reader.places(&rows)?.ok_or_else(|| Error::internal("a row group of a tract has places"))?;
         Ok((rows, places))
     }
 

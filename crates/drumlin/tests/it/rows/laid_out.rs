@@ -106,7 +106,7 @@ fn check_aggregates(store: &Store, path: &str, expected: &[Row], what: &str) {
         for function in functions {
             let wanted = match function {
                 Function::First => ids().next(),
-                Function::Last => ids().last(),
+                Function::Last => ids().next_back(),
                 Function::Max => ids().max(),
                 _ => ids().reduce(|a, b| a + b),
             };
