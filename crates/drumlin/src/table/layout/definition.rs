@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::curve::CURVE_COLUMNS;
 use crate::base::{Error, Result};
 use crate::table::StoredSchema;
-use crate::table::order::sort_columns::check_order;
+use crate::table::order::sort_columns::check_layout;
 
 /// The most columns that rows are laid out by one after the other.
 const COLUMNS_MAX: usize = 16;
@@ -49,7 +49,7 @@ impl RowLayout {
             _ if columns.is_empty() || columns.len() > COLUMNS_MAX => {
                 Err(Error::invalid(format!("a layout has {} columns; expected 1 to {COLUMNS_MAX}", columns.len())))
             }
-            _ => check_order(columns, &schema.0, "layout column"),
+            _ => check_layout(columns, &schema.0),
         }
     }
 }

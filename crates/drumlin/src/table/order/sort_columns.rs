@@ -36,6 +36,18 @@ pub fn check_sort(sort: &[String], schema: &Schema) -> Result<()> {
     check_order(sort, schema, "sort column")
 }
 
+/// The same for columns by which row groups are laid out, which may also be floats: no version shows where NaN comes.
+pub(in crate::table) fn check_layout(names: &[String], schema: &Schema) -> Result<()> {
+    let plain = |field: &FieldRef| match field.data_type() {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => {
+            Arc::new(Field::clone(field).with_data_type(DataType::Int64))
+        }
+        _ => field.clone(),
+    };
+    let fields: Vec<FieldRef> = schema.fields().iter().map(plain).collect();
+    check_order(names, &Schema::new(fields), "layout column")
+}
+
 /// The same for columns that messages call `what`.
 pub(in crate::table) fn check_order(names: &[String], schema: &Schema, what: &str) -> Result<()> {
     for (at, name) in names.iter().enumerate() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Existing, Retention};
@@ -343,6 +343,33 @@ fn filters_on_the_columns_of_a_layout_read_few_row_groups() {
     assert_eq!(read.unwrap()[0]["id"].as_primitive::<Int64Type>().values(), &[0, 1, 2, 3, 4]);
     table.set_layout(None).unwrap();
     assert_eq!((written(&store), table.stat().unwrap().layout), (0, None));
+}
+
+#[test]
+fn floats_lie_along_a_curve() {
+    let (store, .., plan) = shuffled(1);
+    let at = |at: i64| if at % 50 == 0 { f64::NAN } else { (at * 37 % 200) as f64 - 100.0 };
+    let column = |values: Vec<f64>| Arc::new(Float64Array::from(values)) as ArrayRef;
+    let x = column((0..200).map(at).collect());
+    let y = column((0..200).map(|row| at(row * 7 + 3)).collect());
+    let id = Arc::new(Int64Array::from_iter_values(0..200)) as ArrayRef;
+    store
+        .write("f", RecordBatch::try_from_iter([("x", x), ("y", y), ("id", id)]).unwrap(), &Default::default())
+        .unwrap();
+    let table = store.table("f");
+    table.set_layout(Some(&RowLayout::Curve(names(&["x", "y"])))).unwrap();
+    checkpoint(&store, plan);
+    assert_eq!(table.stat().unwrap().layout.unwrap().laid_out, 20);
+    let read = |filter: &str| -> Vec<i64> {
+        let filter = Some(Filter::parse(filter).unwrap());
+        let found =
+            table.collect(&ReadOptions::of(AsOf::Newest, ScanOptions { filter, ..Default::default() })).unwrap();
+        found.iter().flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect()
+    };
+    // NaN is greater than all numbers.
+    let kept = (0..200).filter(|row| !(at(*row) <= -20.0) && at(row * 7 + 3) < 50.0);
+    assert_eq!(read("x > -20 and y < 50"), kept.collect::<Vec<_>>());
+    assert_eq!(read("id >= 0"), (0..200).collect::<Vec<_>>());
 }
 
 #[test]
