@@ -146,30 +146,29 @@ check: build
 	$(SANITIZED) cargo test --release --quiet memtable
 	$(MAKE) oracle page-tools test
 
-bench: build
+bench: build $(MIGRATE)/.installed
 	cargo bench --workspace $(PLANTED) --bench tree --bench maps
 	$(BIN)/python bench/tree.py
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
-	$(BIN)/python bench/engines.py --scale $(SCALE)
-	$(BIN)/python bench/changes.py --scale $(SCALE)
-	$(BIN)/python bench/groups.py --scale $(SCALE)
-	$(BIN)/python bench/frames.py --scale $(SCALE)
-	$(BIN)/python bench/rows.py --scale $(SCALE)
-	$(BIN)/python bench/purge.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/engines.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/changes.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/groups.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/frames.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/rows.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/purge.py
 	$(BIN)/python bench/copies.py --scale $(SCALE)
 	$(BIN)/python bench/counters.py
-	$(BIN)/python bench/indexes.py
-	$(BIN)/python bench/indexes.py --busy
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/indexes.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/indexes.py --busy
 	$(BIN)/python bench/expiry.py
 	$(BIN)/python bench/feeds.py
 	$(BIN)/python bench/joins.py
 	$(BIN)/python bench/views.py
-	$(BIN)/python bench/layouts.py
-	$(BIN)/python bench/keyed.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/layouts.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
-	$(BIN)/python bench/arctic.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/arctic.py
 
 # Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`. `SEED=...` runs one
 # trial again, `REPLAY=torture-failures/.../shrunk.json` a shrunk one. `make test` has a minute of it.

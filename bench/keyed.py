@@ -2,7 +2,7 @@
 rows.
 
 All run in this process with two threads each, in turn, on the same disk; medians and ratios are printed. A ratio
-below 1 means that Drumlin took less. ArcticDB takes part if it is installed (`pip install -r bench/requirements.txt`).
+below 1 means that Drumlin took less. ArcticDB takes part if it is installed, as `make bench` has it.
 
     python bench/keyed.py [--million 50] [--runs 7] [--folder FOLDER]
 """

@@ -86,6 +86,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "progress": None,
     },
     "drop_index": {"name": "by_s"},
+    "set_layout": {"sort_by": None, "z_order": None},
     "rebuild_index": {"name": "by_s", "progress": None},
     "catch_up": {"progress": None},
 }
