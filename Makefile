@@ -152,6 +152,7 @@ bench: build $(MIGRATE)/.installed
 	$(BIN)/python bench/duckdb_compare.py --scale $(SCALE)
 	$(BIN)/python bench/vacuum.py --scale $(SCALE)
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/engines.py --scale $(SCALE)
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/tpch.py --scale $(SCALE)
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/changes.py --scale $(SCALE)
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/groups.py --scale $(SCALE)
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/frames.py --scale $(SCALE)

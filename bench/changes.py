@@ -27,6 +27,7 @@ os.environ.update({"RAYON_NUM_THREADS": str(THREADS), "TOKIO_WORKER_THREADS": st
 import deltalake  # noqa: E402
 import lance  # noqa: E402
 import pyarrow as pa  # noqa: E402
+import pyarrow.compute as pc  # noqa: E402
 import raw  # noqa: E402
 
 import drumlin  # noqa: E402
@@ -105,7 +106,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=chosen.folder) as scratch:
         folder = Path(scratch)
         rows = engines.generate(chosen.scale, folder)["lineitem"]
-        more = rows.slice(0, rows.num_rows // 100)
+        # Others than those that are deleted: a row that goes and comes back is no difference, but two in Delta's feed.
+        stay = pc.not_equal(pc.subtract(rows["l_orderkey"], pc.multiply(pc.divide(rows["l_orderkey"], 100), 100)), 7)
+        more = rows.filter(stay).slice(0, rows.num_rows // 100)
         sides: dict[str, Any] = {kind.__name__: kind(folder, rows, more) for kind in (Drumlin, Delta, Lance)}
         print(f"lineitem, {rows.num_rows} rows; {more.num_rows} appended, about as many deleted")
         for what in ("diff", "restore", "copy"):

@@ -10,7 +10,6 @@ that Drumlin took less.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import raw
 from deltalake import DeltaTable, write_deltalake
 
 import drumlin
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=51)
     parser.add_argument("--folder")
     given = parser.parse_args()
-    raw: dict[str, Any] = {}
+    measured: dict[str, list[list[float]]] = {}
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         store, delta = drumlin.open(Path(folder) / "drumlin"), str(Path(folder) / "delta")
         for at, frame in enumerate(frames(given.rows)):
@@ -90,29 +90,35 @@ def main() -> None:
         def measure(state: str) -> None:
             for column, last in (("user", USERS), ("item", ITEMS)):
                 own, other = asked(column, last)
-                raw[f"{state}: {column} = X, ms"] = [milliseconds(own, given.runs), milliseconds(other, given.runs)]
+                measured[f"{state}: {column} = X, ms"] = [
+                    milliseconds(own, given.runs),
+                    milliseconds(other, given.runs),
+                ]
 
         measure("as written")
         whole = lambda _: events.read().to_arrow()  # noqa: E731
         sums = lambda _: events.group_by("tag").agg(sum=("price", "sum")).to_arrow()  # noqa: E731
-        raw["as written: all rows, ms"] = [milliseconds(whole, 3)]
-        raw["as written: a sum by tag, ms"] = [milliseconds(sums, 3)]
+        measured["as written: all rows, ms"] = [milliseconds(whole, 3)]
+        measured["as written: a sum by tag, ms"] = [milliseconds(sums, 3)]
         for name, layout in (("user", {"sort_by": ["user"]}), ("both", {"z_order": ["user", "item"]})):
             events.set_layout(**layout)
             own = seconds(store.checkpoint)
             other = seconds(
                 lambda name=name: DeltaTable(delta).optimize.z_order(["user"] if name == "user" else ["user", "item"])
             )
-            raw[f"laid out by {name}: writing, s"] = [[own], [other]]
+            measured[f"laid out by {name}: writing, s"] = [[own], [other]]
             measure(f"laid out by {name}")
-            raw[f"laid out by {name}: all rows, ms"] = [milliseconds(whole, 3)]
-            raw[f"laid out by {name}: a sum by tag, ms"] = [milliseconds(sums, 3)]
-            raw[f"laid out by {name}: overlap"] = [[events.stat().layout.overlap]]
-    for what, measured in raw.items():
-        own, *other = (statistics.median(taken) for taken in measured)
+            measured[f"laid out by {name}: all rows, ms"] = [milliseconds(whole, 3)]
+            measured[f"laid out by {name}: a sum by tag, ms"] = [milliseconds(sums, 3)]
+            measured[f"laid out by {name}: overlap"] = [[events.stat().layout.overlap]]
+    for what, sides in measured.items():
+        if not what.endswith("overlap"):
+            unit = 1e3 if what.endswith("ms") else 1
+            named = zip(("Drumlin", "Delta"), sides, strict=False)
+            raw.keep(what.rsplit(",", 1)[0], {side: [taken / unit for taken in times] for side, times in named})
+        own, *other = (statistics.median(taken) for taken in sides)
         beside = f", Delta {other[0]:.2f}: {own / other[0]:.2f}" if other else ""
         print(f"{what}: {own:.2f}{beside}")
-    print(json.dumps(raw))
 
 
 if __name__ == "__main__":

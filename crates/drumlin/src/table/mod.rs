@@ -44,6 +44,7 @@ pub use layout::definition::{RowLayout, StoredLayout};
 pub use layout::laying::Laying;
 pub use layout::overlap::{RowLayoutStat, row_layout_stat};
 pub use layout::plan::plan_layout;
+pub use layout::shown::in_shown_order;
 
 pub use memory::flush::{count_rows, hidden_rows, part_rows, rows_at_most};
 pub use memory::history::{history_rows, history_schema, read_history};

@@ -13,8 +13,8 @@ use crate::catalog::{
     Follower, HoldKind, Inline, NodeEffects, Path, PresenceChange, Projection, Retention, TriggerFilter, ViewDefinition,
 };
 use crate::table::{
-    Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite, RowLayout,
-    RowsChange, ShrunkGroup, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
+    Adopted, Flush, GroupId, IndexDefinition, NewGroup, NewPatch, NewRun, Note, Positions, Reorder, Rewrite,
+    RowsChange, ShrunkGroup, StoredLayout, StoredSchema, TableChange, TableSpec, TableUpdate, VersionKind,
 };
 
 /// One thing that happens to a store.
@@ -417,8 +417,8 @@ pub enum Effect {
     SetLayout {
         /// The table.
         table: TableId,
-        /// The layout, whose columns go by their ids; `None` for none.
-        layout: Option<RowLayout>,
+        /// The layout, whose columns go by their ids, with a number that no other has; `None` for none.
+        layout: Option<StoredLayout>,
     },
 }
 

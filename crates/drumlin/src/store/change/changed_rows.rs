@@ -26,8 +26,8 @@ use crate::store::write::encoder::encode_keyed_group;
 use crate::store::{Store, UpdateOptions, VersionInfo};
 use crate::table::{
     GroupId, GroupsAhead, Matches, NewGroup, NewValues, ROWS_MAX, ReadPoint, RowGroup, StoredSchema, TableChange,
-    TableState, TableUpdate, VersionKind, changed_rows, check_new_values, encode_group, next_expiry, replace_group,
-    sorted_batches,
+    TableState, TableUpdate, VersionKind, changed_rows, check_new_values, encode_group, in_shown_order, next_expiry,
+    replace_group, sorted_batches,
 };
 
 /// Where changed rows need not keep their places, or their keys put them there, they are written apart from the others if they are at
@@ -179,7 +179,8 @@ impl ChangedRows<'_> {
                 check_new_values(reader, table, version, group, rows, &values, &checks)?;
                 changed_rows(reader, table, version, group, rows, &values)
             })?;
-            inserted.splice(0..0, changed);
+            let updates = updated.iter().map(|matches| (groups[&matches.group], &matches.rows));
+            inserted.splice(0..0, in_shown_order(reader, pool, table, version, updates.zip(changed))?);
             for Matches { group, rows } in updated {
                 *gone.entry(group).or_default() |= rows;
             }

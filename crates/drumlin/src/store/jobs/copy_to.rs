@@ -19,7 +19,7 @@ use crate::store::commit::blocks::add_blocks;
 use crate::store::commit::call::retry_conflicts;
 use crate::store::nouns::patterns::IntoPattern;
 use crate::store::parts::{Proposal, Work};
-use crate::table::{Adopted, IndexDefinition, RowLayout, TableState};
+use crate::table::{Adopted, IndexDefinition, StoredLayout, TableState};
 
 /// About how much is taken over in one commit.
 const LOT_BYTES: u64 = 256 << 20;
@@ -62,13 +62,13 @@ struct Beside {
     /// Its indexes, whose runs are made again.
     indexes: Vec<IndexDefinition>,
     /// By what its row groups are laid out.
-    layout: Option<RowLayout>,
+    layout: Option<StoredLayout>,
 }
 
 impl Beside {
     fn of(state: &State, table: &TableState) -> Self {
         let indexes = table.indexes.list.iter().map(|index| index.definition.clone()).collect();
-        let layout = table.layout.as_ref().map(|stored| stored.layout.clone());
+        let layout = table.layout.as_deref().cloned();
         Self { sequences: state.sequences.of(table.id).cloned().unwrap_or_default(), indexes, layout }
     }
 

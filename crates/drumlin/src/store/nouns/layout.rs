@@ -5,7 +5,7 @@ use crate::catalog::{Effect, Footprint, Path, Read, State};
 use crate::store::Place;
 use crate::store::nouns::table::Table;
 use crate::store::read::resolve::table_at;
-use crate::table::RowLayout;
+use crate::table::{RowLayout, StoredLayout};
 
 impl Table {
     /// Says by which columns the row groups of the table are sorted from now on, or, with `None`, that they stay as they are. For a table that is
@@ -32,15 +32,17 @@ impl Table {
     /// `NotFound` if there is no table; `InvalidArgument` if it is sorted, or if it lacks one of the columns or they have no order.
     pub fn set_layout(&self, layout: Option<&RowLayout>) -> Result<()> {
         let path = Path::new(&self.path)?;
+        let number = self.place.store().env().entropy.next()?;
         match &self.place {
             Place::Store(store) => {
                 let (layout, at) = (layout.cloned(), path.clone());
-                store
-                    .commit_effects(move |state| Ok(set_layout(state, &at, layout.as_ref())?.into_iter().collect()))?;
+                store.commit_effects(move |state| {
+                    Ok(set_layout(state, &at, layout.as_ref(), number)?.into_iter().collect())
+                })?;
                 Ok(())
             }
             Place::Transaction(transaction) => transaction.change_tables(|_, open| {
-                let effect = set_layout(open.draft.state(), &path, layout)?.into_iter().collect();
+                let effect = set_layout(open.draft.state(), &path, layout, number)?.into_iter().collect();
                 open.apply(Footprint::default().with(Read::Binding(path.clone())), effect, None)
             }),
         }
@@ -48,10 +50,11 @@ impl Table {
 }
 
 /// What sets the layout of the table at `path`; nothing if it has that.
-fn set_layout(state: &State, path: &Path, layout: Option<&RowLayout>) -> Result<Option<Effect>> {
+fn set_layout(state: &State, path: &Path, layout: Option<&RowLayout>, number: u64) -> Result<Option<Effect>> {
     let table = table_at(state, path)?;
     let stored = layout.map(|layout| table.stored_layout(layout)).transpose();
     let layout = stored.map_err(|e| e.context(format!("'{path}'")))?;
     let same = table.layout.as_ref().map(|stored| &stored.layout) == layout.as_ref();
+    let layout = layout.map(|layout| StoredLayout { number, layout });
     Ok((!same).then_some(Effect::SetLayout { table: table.id, layout }))
 }

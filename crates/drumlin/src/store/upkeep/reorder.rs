@@ -68,11 +68,14 @@ impl Store {
                 let (state, _pin) = self.pinned_state()?;
                 let Some(table) = state.table(id)? else { return Ok(()) };
                 let planned = caught(|| self.plan_order(&table, &options.plan));
+                let before = report.tables;
                 let done = planned.and_then(|plans| {
                     plans
                         .into_iter()
                         .try_for_each(|plan| self.merge_overlaps(&state, &table, plan, &options.task, report))
                 });
+                // However many commits it took, it is one table.
+                report.tables = report.tables.min(before + 1);
                 match done {
                     // One table that cannot be read must not hold up the others, and the log.
                     Err(e) if e.kind().leaves_others() => {

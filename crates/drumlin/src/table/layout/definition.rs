@@ -57,7 +57,7 @@ impl RowLayout {
 /// A layout as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredLayout {
-    /// The commit that set it, so that it has a number of its own.
+    /// A number that no other has.
     pub number: u64,
     /// The layout, whose columns go by their ids.
     pub layout: RowLayout,

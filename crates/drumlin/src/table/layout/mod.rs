@@ -8,3 +8,4 @@ pub(super) mod overlap;
 pub(super) mod places;
 pub(super) mod plan;
 pub(super) mod setting;
+pub(super) mod shown;

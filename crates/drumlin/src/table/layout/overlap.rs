@@ -31,31 +31,49 @@ pub(in crate::table) fn extents_of<'g>(
 }
 
 /// How many others each of these overlaps, in the mean: 0 if they lie apart. By a curve, that of its columns, in the mean. O(n log n + pairs that
-/// overlap).
+/// overlap in the first column).
 pub(in crate::table) fn overlap(layout: &RowLayout, extents: &[&Extent]) -> f64 {
     let Some(first) = extents.first() else { return 0.0 };
-    let columns = first.0.len();
     match layout {
-        RowLayout::Curve(_) => (0..columns).map(|column| overlap_in(column, extents)).sum::<f64>() / columns as f64,
+        RowLayout::Curve(columns) => {
+            let in_column = |at: usize| pairs_in(extents, at, |a, b| a.0[at].overlaps(&b.0[at]));
+            mean((0..columns.len()).map(in_column).sum::<usize>(), extents.len()) / columns.len() as f64
+        }
         RowLayout::Sorted(_) => {
-            // The first column in which they have more than one value, as far as statistics tell.
-            let is_one = |extent: &&Extent, column: usize| extent.0[column].is_only(&first.0[column]);
-            let column = (0..columns).find(|column| !extents.iter().all(|extent| is_one(extent, *column)));
-            column.map_or(0.0, |column| overlap_in(column, extents))
+            mean(pairs_in(extents, 0, Extent::overlaps), extents.len() * usize::from(!first.0.is_empty()))
         }
     }
 }
 
-fn overlap_in(column: usize, extents: &[&Extent]) -> f64 {
-    let mut spans: Vec<&Span> = extents.iter().map(|extent| &extent.0[column]).collect();
-    spans.sort_by(|a, b| a.compare_lows(b));
-    let (mut open, mut pairs): (Vec<&Span>, usize) = (Vec::new(), 0);
-    for span in spans {
-        open.retain(|other| !other.ends_before(span));
-        pairs += open.iter().filter(|other| other.overlaps(span)).count();
-        open.push(span);
+fn mean(pairs: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { 2.0 * pairs as f64 / of as f64 }
+}
+
+/// The pairs that overlap, among those that meet in a column.
+fn pairs_in(extents: &[&Extent], column: usize, overlap: impl Fn(&Extent, &Extent) -> bool) -> usize {
+    let mut ascending = extents.to_vec();
+    ascending.sort_by(|a, b| a.0[column].compare_lows(&b.0[column]));
+    let (mut open, mut pairs): (Vec<&Extent>, usize) = (Vec::new(), 0);
+    for extent in ascending {
+        open.retain(|other| !other.0[column].ends_before(&extent.0[column]));
+        pairs += open.iter().filter(|other| overlap(other, extent)).count();
+        open.push(extent);
     }
-    2.0 * pairs as f64 / extents.len() as f64
+    pairs
+}
+
+impl Extent {
+    /// Whether rows of both may alternate, sorted by the columns one after the other: as the first column says in which not all of them have the
+    /// same value.
+    fn overlaps(&self, other: &Extent) -> bool {
+        let mut columns = self.0.iter().zip(&other.0);
+        columns.find(|(own, other)| !own.is_only(other)).is_some_and(|(own, other)| own.overlaps(other))
+    }
+
+    /// Whether both ends are those of a row in each column.
+    pub fn is_exact(&self) -> bool {
+        self.0.iter().all(Span::is_exact)
+    }
 }
 
 /// How the row groups of a table lie that its newest version shows, in the columns of its layout.

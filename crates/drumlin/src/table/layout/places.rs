@@ -4,7 +4,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow::datatypes::SchemaRef;
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{ErrorKind, Pool, Result};
+use crate::base::{Error, ErrorKind, Pool, Result};
 use crate::segment::{compact, join, take_batch};
 use crate::table::order::sort::interleave_batches;
 use crate::table::write::encode::{BYTES_MAX, batch_bytes};
@@ -108,7 +108,7 @@ pub(in crate::table) fn in_places(
         });
         match columns {
             // There are too many values for the keys of a dictionary; but not among those of fewer rows.
-            Err(e) if e.kind() == ErrorKind::SchemaMismatch => {}
+            Err(e) if divides(&e) => {}
             columns => {
                 let whole = RecordBatch::try_new(schema.clone(), columns?)?;
                 return pool.map(chunks, |rows| take_batch(&whole, rows.iter().copied()));
@@ -127,6 +127,11 @@ pub(in crate::table) fn in_places(
     };
     let chunks = pool.map(chunks, |rows| interleaved(schema, &batches, &rows.iter().map(place).collect::<Vec<_>>()))?;
     Ok(chunks.into_iter().flatten().collect())
+}
+
+/// Whether fewer rows may fit.
+fn divides(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::SchemaMismatch | ErrorKind::InvalidArgument)
 }
 
 /// The numbers of rows, in the order of their places.
@@ -167,7 +172,8 @@ fn interleaved(schema: &SchemaRef, batches: &[RecordBatch], rows: &[(usize, usiz
     };
     let taken = batches.iter().zip(of_batch).map(taken).collect::<Result<Vec<_>>>()?;
     match interleave_batches(schema, &taken, &places) {
-        Err(e) if e.kind() == ErrorKind::SchemaMismatch && rows.len() > 1 => {
+        // Too many values for the keys of a dictionary, or too long texts for one array.
+        Err(e) if divides(&e) && rows.len() > 1 => {
             let (first, last) = rows.split_at(rows.len() / 2);
             Ok([interleaved(schema, batches, first)?, interleaved(schema, batches, last)?].concat())
         }

@@ -7,18 +7,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+
 use super::definition::RowLayout;
 use super::overlap::{Extent, extents_of, overlap};
 use crate::base::Result;
 use crate::base::planted::{Bug, planted};
 use crate::block::BlockReader;
-use crate::table::order::plan::{OrderPlan, PlannedSlot, between_barriers};
+use crate::segment::Form;
+use crate::table::order::plan::{OrderPlan, PlannedSlot, RUNS_MAX, between_barriers, runs_after};
+use crate::table::read::group_reader::GroupReader;
 use crate::table::vacuum::plan::{Candidate, candidates};
 use crate::table::{Laying, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, TableState, Tract, Window};
 
 /// The most rows, and encoded bytes, that are laid out together.
 const TRACT_ROWS: u64 = 16 * ROWS_MAX as u64;
 const TRACT_BYTES: u64 = 128 << 20;
+/// The most bytes that their rows may take in memory.
+const TRACT_DECODED_BYTES: u64 = 1 << 30;
 /// The most row groups.
 const TRACT_GROUPS: usize = 256;
 
@@ -69,20 +75,33 @@ pub fn plan_layout(
         true => u64::MAX,
         false => ((bytes as f64 * options.budget) as u64).saturating_sub(spent),
     };
+    let group_rows = options.group_rows.clamp(1, ROWS_MAX);
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
     for places in between_barriers(table, &movable) {
-        if places.len() > 1 || options.group_rows < ROWS_MAX {
-            let groups = places.iter().map(|at| &**all[*at].group);
-            let extents: BTreeMap<usize, Extent> =
-                places.iter().copied().zip(extents_of(reader, table, &layout, groups)?).collect();
-            found.extend(worthwhile(
-                &units(&all, &places, number),
-                &layout,
-                &extents,
-                options.group_rows,
-                rows_max.min(TRACT_ROWS),
-            ));
+        if places.len() < 2 && group_rows == ROWS_MAX {
+            continue;
         }
+        let groups = places.iter().map(|at| &**all[*at].group);
+        let extents: BTreeMap<usize, Extent> =
+            places.iter().copied().zip(extents_of(reader, table, &layout, groups)?).collect();
+        let units = units(&all, &places, &layout, number, &extents);
+        let worthwhile = |rows_max: u64| worthwhile(&units, &layout, &extents, group_rows, rows_max);
+        let mut own = worthwhile(rows_max.min(TRACT_ROWS));
+        if let Some((_, first)) = own.first() {
+            // A reader of all rows has those of a tract in memory.
+            let largest = first.iter().max_by_key(|at| all[**at].group.bytes() / u64::from(all[**at].group.rows));
+            let largest = largest.map_or(&all[first[0]], |at| &all[*at]);
+            let rows = TRACT_DECODED_BYTES.min(rows_max * 4) / bytes_a_row(reader, table, largest.group)?;
+            if rows < rows_max.min(TRACT_ROWS) {
+                own = worthwhile(rows);
+            }
+        }
+        let fits = |(_, places): &(f64, Vec<usize>)| {
+            let rows: u64 = places.iter().map(|at| all[*at].live).sum();
+            let groups = places.iter().map(|at| &**all[*at].group);
+            runs_after(groups, rows.div_ceil(u64::from(group_rows)), table) <= RUNS_MAX
+        };
+        found.extend(own.into_iter().filter(fits));
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1[0].cmp(&b.1[0])));
     let laying = |id: u64| Laying {
@@ -95,7 +114,7 @@ pub fn plan_layout(
         let own: u64 = places.iter().map(|at| all[*at].group.bytes()).sum();
         if own <= left {
             left = left.saturating_sub(own);
-            plans.push(plan_of(table, &all, &places, options.group_rows, laying(tract()?)));
+            plans.push(plan_of(table, &all, &places, group_rows, laying(tract()?)));
         }
     }
     Ok(plans)
@@ -118,13 +137,37 @@ fn whole_tracts(all: &[Candidate<'_>], movable: &[bool]) -> BTreeSet<u64> {
     whole
 }
 
-fn units(all: &[Candidate<'_>], places: &[usize], number: u64) -> Vec<Unit> {
+/// Bytes of a row of a row group in memory.
+fn bytes_a_row(reader: &BlockReader, table: &TableState, group: &RowGroup) -> Result<u64> {
+    let Some(newest) = table.newest() else { return Ok(1) };
+    let schema = &table.schemas[newest.schema as usize].0;
+    let reader = GroupReader::open(reader, table, newest.version, group)?;
+    let columns: Vec<usize> = (0..schema.fields().len()).collect();
+    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+    let all: u64 = reader.decode(schema, &columns, Form::Exact)?.iter().map(bytes).sum();
+    Ok((all / u64::from(group.rows)).max(1))
+}
+
+fn units(
+    all: &[Candidate<'_>],
+    places: &[usize],
+    layout: &RowLayout,
+    number: u64,
+    extents: &BTreeMap<usize, Extent>,
+) -> Vec<Unit> {
     let tract = |at: usize| all[at].group.tract();
     let same = |a: &usize, b: &usize| tract(*a).is_some() && tract(*a) == tract(*b);
+    // Rows that were sorted lie apart, unless they have got other values since.
+    let lies_apart = |places: &[usize]| {
+        let extents: Vec<&Extent> = places.iter().map(|at| &extents[at]).collect();
+        matches!(layout, RowLayout::Curve(_))
+            || !extents.iter().all(|extent| extent.is_exact())
+            || overlap(layout, &extents) < OVERLAP_MIN
+    };
     let unit = |places: &[usize]| Unit {
         rows: places.iter().map(|at| all[*at].live).sum(),
         bytes: places.iter().map(|at| all[*at].group.bytes()).sum(),
-        done: tract(places[0]).is_some_and(|tract| tract.layout == number),
+        done: tract(places[0]).is_some_and(|tract| tract.layout == number) && lies_apart(places),
         places: places.to_vec(),
     };
     places.chunk_by(same).map(unit).collect()

@@ -28,9 +28,8 @@ impl TableState {
     }
 
     /// The table with another layout, or without one.
-    pub fn with_layout(&self, layout: Option<&RowLayout>, seq: Seq) -> Self {
-        let layout = layout.map(|layout| StoredLayout { number: seq.0, layout: layout.clone() });
-        Self { layout: layout.map(Arc::new), layout_seq: seq, ..self.clone() }
+    pub fn with_layout(&self, layout: Option<&StoredLayout>, seq: Seq) -> Self {
+        Self { layout: layout.cloned().map(Arc::new), layout_seq: seq, ..self.clone() }
     }
 
     /// Its layout in the newest version's names, and the number of that; `None` if it has none, or one of whose columns are gone.

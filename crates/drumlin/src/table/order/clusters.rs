@@ -76,6 +76,11 @@ impl Span {
         self.high.compare(&later.low) == Ordering::Less
     }
 
+    /// Whether both ends are those of a row, not only bounds around them.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
     /// Whether all values of both are the same one.
     pub fn is_only(&self, other: &Span) -> bool {
         let same = |a: &Edge, b: &Edge| a.compare(b) == Ordering::Equal;

@@ -127,13 +127,10 @@ impl MergeOrder {
         }
         for (piece, places) in places.iter().enumerate() {
             let end = starts.get(piece + 1).copied().unwrap_or(u32::MAX);
-            let mut rows = seen.clone();
-            rows.remove_range(..starts[piece]);
-            rows.remove_range(end..);
-            if rows.len() != places.len() as u64 {
+            if seen.range_cardinality(starts[piece]..end) != places.len() as u64 {
                 return None;
             }
-            for (row, (output, place)) in rows.iter().zip(places) {
+            for (row, (output, place)) in seen.range(starts[piece]..end).zip(places) {
                 if positions.contains(row) {
                     to.entry(outputs[*output].0.id).or_default().insert(*place);
                 }

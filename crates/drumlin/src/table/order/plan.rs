@@ -22,7 +22,7 @@ const OVERLAP_MAX: usize = 2;
 const FIRST_TIMES: u64 = 4;
 
 /// The most runs that the outputs of a merge may have together, of rows that different versions see.
-const RUNS_MAX: u64 = 1 << 16;
+pub(in crate::table) const RUNS_MAX: u64 = 1 << 16;
 
 /// Another order of adjacent row groups.
 #[derive(Clone, Debug)]
@@ -168,11 +168,8 @@ impl Movable<'_> {
 
     /// How many runs of rows that different versions see their outputs may have.
     fn runs(&self, items: &[usize], table: &TableState) -> u64 {
-        let classes = Classes::of(table);
-        let runs = items.iter().flat_map(|at| &self.candidates[*at].group.runs).map(|run| classes.of_run(run));
-        let runs: Vec<(Version, Version)> = runs.collect();
-        let stretches = runs.chunk_by(|a, b| a == b).count() as u64;
-        stretches * self.rows(items).div_ceil(u64::from(self.group_rows))
+        let groups = items.iter().map(|at| &**self.candidates[*at].group);
+        runs_after(groups, self.rows(items).div_ceil(u64::from(self.group_rows)), table)
     }
 
     fn plan(&self, table: &TableState, left: &mut u64, rows_max: u64) -> Option<OrderPlan> {
@@ -217,6 +214,17 @@ impl Movable<'_> {
         let candidates = items.iter().map(|at| self.candidates[*at]);
         PlannedSlot::Merge(Window::of(Reason::Order, candidates, self.group_rows))
     }
+}
+
+/// How many runs of rows that different versions see `outputs` row groups may have that row groups are merged into.
+pub(in crate::table) fn runs_after<'g>(
+    groups: impl Iterator<Item = &'g RowGroup>,
+    outputs: u64,
+    table: &TableState,
+) -> u64 {
+    let classes = Classes::of(table);
+    let runs: Vec<(Version, Version)> = groups.flat_map(|group| &group.runs).map(|run| classes.of_run(run)).collect();
+    runs.chunk_by(|a, b| a == b).count() as u64 * outputs
 }
 
 /// Whether row groups of a window are not in the order of the table, so that it is worth merging them. Only of those that the newest version

@@ -300,7 +300,8 @@ pub(in crate::table) fn output_types(
     let readers: Vec<_> =
         groups.map(|(group, _)| GroupReader::open(reader, table, version, group)).collect::<Result<_>>()?;
     // If row groups are joined, the joined dictionary might be too large for its keys.
-    let joined = pieces.iter().any(|piece| piece.groups.len() > 1 || !piece.rows.is_empty());
+    let joins = |piece: &Piece| piece.groups.len() > 1 && !piece.is_placed();
+    let joined = pieces.iter().any(|piece| joins(piece) || !piece.rows.is_empty());
     let native = |(&index, exact): (&usize, DataType)| {
         // The extension type in a field's metadata applies only to the field's own storage type.
         if schema.field(index).extension_type_name().is_some() {

@@ -48,6 +48,9 @@ impl TableState {
         for group in &self.groups {
             group.check(self.schemas.len())?;
             group.check_columns(&self.schemas)?;
+            if group.tract().is_some() && !self.spec.sort.is_empty() {
+                return bad(format!("row group {} was laid out, but the table is sorted", group.id.0));
+            }
             if group.id.0 >= self.next_group || !ids.insert(group.id) {
                 return bad(format!("row group {} occurs twice, or has an impossible number", group.id.0));
             }

@@ -11,7 +11,10 @@ use drumlin::catalog::{Existing, Retention};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, CheckpointOptions, Options, ReadOptions, TableOptions, UpdateOptions, WriteOptions};
 use drumlin::table::{Alter, PlanOptions, ROWS_MAX, ScanOptions};
-use drumlin::{Aggregate, ErrorKind, Expression, Filter, Function, GroupBy, Missing, RowLayout, Store, Tables};
+use drumlin::{
+    Aggregate, ErrorKind, Expression, Filter, Function, GroupBy, Merge, Missing, RowLayout, Store, Tables, WhenMatched,
+    WhenNotMatched,
+};
 use fastrand::Rng;
 
 use crate::seeds;
@@ -343,6 +346,65 @@ fn filters_on_the_columns_of_a_layout_read_few_row_groups() {
     assert_eq!(read.unwrap()[0]["id"].as_primitive::<Int64Type>().values(), &[0, 1, 2, 3, 4]);
     table.set_layout(None).unwrap();
     assert_eq!((written(&store), table.stat().unwrap().layout), (0, None));
+}
+
+fn ids(store: &Store, path: &str) -> Vec<i64> {
+    let found = store.table(path).collect(&Default::default()).unwrap();
+    found.iter().flat_map(|batch| batch["id"].as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+#[test]
+fn later_columns_count_where_the_first_have_one_value() {
+    let (store, .., plan) = shuffled(1);
+    // Each row group has one day, and users of all kinds.
+    for part in 0..12_i64 {
+        let users = (0..10).map(|at| (part * 10 + at) * 7 % 40).collect();
+        let rows = ints(&[("day", vec![part / 4; 10]), ("user", users), ("id", (part * 10..part * 10 + 10).collect())]);
+        match part {
+            0 => store.write("d", rows, &Default::default()).unwrap(),
+            _ => store.append("d", rows, &Default::default()).unwrap(),
+        };
+    }
+    store.table("d").set_layout(Some(&RowLayout::Sorted(names(&["day", "user"])))).unwrap();
+    checkpoint(&store, plan);
+    let layout = store.table("d").stat().unwrap().layout.unwrap();
+    assert_eq!((layout.laid_out, layout.overlap), (12, 0.0));
+    assert_eq!(ids(&store, "d"), (0..120).collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_that_get_other_values_are_laid_out_again() {
+    let (store, _, plan) = shuffled(100);
+    store.set_retention("**", Some(Retention::KeepLast(1))).unwrap();
+    let table = store.table("t");
+    table.set_layout(Some(&RowLayout::Sorted(names(&["a"])))).unwrap();
+    checkpoint(&store, plan);
+    let set = [("a".to_owned(), Expression::parse("id * 61 % 100").unwrap())];
+    table.update(&set, None, &UpdateOptions::default()).unwrap();
+    assert!(table.stat().unwrap().layout.unwrap().overlap > 1.0);
+    checkpoint(&store, plan);
+    checkpoint(&store, plan);
+    assert_eq!(table.stat().unwrap().layout.unwrap().overlap, 0.0);
+    assert_eq!(ids(&store, "t"), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_that_a_merge_writes_apart_come_as_they_were_shown() {
+    let (store, _, plan) = shuffled(100);
+    let table = store.table("t");
+    table.set_layout(Some(&RowLayout::Sorted(names(&["a"])))).unwrap();
+    checkpoint(&store, plan);
+    let merge = Merge {
+        on: names(&["id"]),
+        matched: vec![(None, WhenMatched::UpdateAll)],
+        not_matched: vec![(None, WhenNotMatched::InsertAll)],
+        ..Merge::default()
+    };
+    let rows: Vec<Row> = [50, 3, 70, 200].map(|id| (Some(id), None, id)).into();
+    table.merge(batch(&rows), &merge, &Default::default()).unwrap();
+    let moved = [3, 50, 70];
+    let expected = (0..100).filter(|id| !moved.contains(id)).chain(moved).chain([200]);
+    assert_eq!(ids(&store, "t"), expected.collect::<Vec<_>>());
 }
 
 #[test]
