@@ -28,7 +28,7 @@ pub struct PlanOptions {
     /// The maximum share of the tables' bytes to rewrite, and of the blocks' bytes to copy, the most worthwhile first.
     /// Default 1.
     pub budget: f64,
-    /// The maximum number of rows of a row group that is written again. Default [`ROWS_MAX`]; no row group has more.
+    /// The maximum number of rows of a row group that is written again. Default 122,880; no row group has more.
     pub group_rows: u32,
 }
 
