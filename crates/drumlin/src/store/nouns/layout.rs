@@ -29,7 +29,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `NotFound` if there is no table; `InvalidArgument` if it is sorted, or if it lacks one of the columns or they have no order.
+    /// `NotFound` if there is no table; `InvalidArgument` if the table is sorted, or if a column is missing or its type has no order.
     pub fn set_layout(&self, layout: Option<&RowLayout>) -> Result<()> {
         let path = Path::new(&self.path)?;
         let number = self.place.store().env().entropy.next()?;

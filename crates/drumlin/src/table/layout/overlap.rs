@@ -33,15 +33,12 @@ pub(in crate::table) fn extents_of<'g>(
 /// How many others each of these overlaps, in the mean: 0 if they lie apart. By a curve, that of its columns, in the mean. O(n log n + pairs that
 /// overlap in the first column).
 pub(in crate::table) fn overlap(layout: &RowLayout, extents: &[&Extent]) -> f64 {
-    let Some(first) = extents.first() else { return 0.0 };
     match layout {
         RowLayout::Curve(columns) => {
             let in_column = |at: usize| pairs_in(extents, at, |a, b| a.0[at].overlaps(&b.0[at]));
             mean((0..columns.len()).map(in_column).sum::<usize>(), extents.len()) / columns.len() as f64
         }
-        RowLayout::Sorted(_) => {
-            mean(pairs_in(extents, 0, Extent::overlaps), extents.len() * usize::from(!first.0.is_empty()))
-        }
+        RowLayout::Sorted(_) => mean(pairs_in(extents, 0, Extent::overlaps), extents.len()),
     }
 }
 

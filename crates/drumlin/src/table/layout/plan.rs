@@ -7,18 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
-
 use super::definition::RowLayout;
 use super::overlap::{Extent, extents_of, overlap};
 use crate::base::Result;
 use crate::base::planted::{Bug, planted};
 use crate::block::BlockReader;
-use crate::segment::Form;
-use crate::table::order::plan::{OrderPlan, PlannedSlot, RUNS_MAX, between_barriers, runs_after};
+use crate::table::order::plan::{OrderPlan, PlannedSlot, RUNS_MAX, between_barriers, bytes_left, movable, runs_after};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::vacuum::plan::{Candidate, candidates};
-use crate::table::{Laying, PlanOptions, ROWS_MAX, Reason, RowGroup, Rows, TableState, Tract, Window};
+use crate::table::{Laying, PlanOptions, ROWS_MAX, Reason, RowGroup, TableState, Tract, Window};
 
 /// The most rows, and encoded bytes, that are laid out together.
 const TRACT_ROWS: u64 = 16 * ROWS_MAX as u64;
@@ -56,26 +53,16 @@ pub fn plan_layout(
 ) -> Result<Vec<OrderPlan>> {
     let (Some(newest), Some((layout, number))) = (table.newest(), table.row_layout()) else { return Ok(Vec::new()) };
     let all = candidates(table);
-    let is_movable = |candidate: &Candidate<'_>| {
-        let group = candidate.group;
-        group.only.is_none()
-            && !candidate.shared
-            && candidate.schema == newest.schema
-            && table.visible(group, newest.version) != Rows::None
-    };
-    let movable: Vec<bool> = all.iter().map(is_movable).collect();
+    let movable = movable(table, &all, newest);
     let whole = whole_tracts(&all, &movable);
     let movable: Vec<bool> = all
         .iter()
         .zip(&movable)
         .map(|(candidate, movable)| *movable && candidate.group.tract().is_none_or(|tract| whole.contains(&tract.id)))
         .collect();
-    let bytes: u64 = table.groups.iter().map(|group| group.bytes()).sum();
-    let mut left = match options.budget >= 1.0 {
-        true => u64::MAX,
-        false => ((bytes as f64 * options.budget) as u64).saturating_sub(spent),
-    };
-    let group_rows = options.group_rows.clamp(1, ROWS_MAX);
+    let mut left = bytes_left(table, options, spent);
+    let schema = &table.schemas[newest.schema as usize].0;
+    let group_rows = options.rows_max();
     let mut found: Vec<(f64, Vec<usize>)> = Vec::new();
     for places in between_barriers(table, &movable) {
         if places.len() < 2 && group_rows == ROWS_MAX {
@@ -91,7 +78,8 @@ pub fn plan_layout(
             // A reader of all rows has those of a tract in memory.
             let largest = first.iter().max_by_key(|at| all[**at].group.bytes() / u64::from(all[**at].group.rows));
             let largest = largest.map_or(&all[first[0]], |at| &all[*at]);
-            let rows = TRACT_DECODED_BYTES.min(rows_max * 4) / bytes_a_row(reader, table, largest.group)?;
+            let rows = TRACT_DECODED_BYTES.min(rows_max * 4)
+                / GroupReader::open(reader, table, newest.version, largest.group)?.bytes_a_row(schema)?;
             if rows < rows_max.min(TRACT_ROWS) {
                 own = worthwhile(rows);
             }
@@ -135,17 +123,6 @@ fn whole_tracts(all: &[Candidate<'_>], movable: &[bool]) -> BTreeSet<u64> {
         whole.retain(|id| !broken.contains(id));
     }
     whole
-}
-
-/// Bytes of a row of a row group in memory.
-fn bytes_a_row(reader: &BlockReader, table: &TableState, group: &RowGroup) -> Result<u64> {
-    let Some(newest) = table.newest() else { return Ok(1) };
-    let schema = &table.schemas[newest.schema as usize].0;
-    let reader = GroupReader::open(reader, table, newest.version, group)?;
-    let columns: Vec<usize> = (0..schema.fields().len()).collect();
-    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
-    let all: u64 = reader.decode(schema, &columns, Form::Exact)?.iter().map(bytes).sum();
-    Ok((all / u64::from(group.rows)).max(1))
 }
 
 fn units(

@@ -163,10 +163,7 @@ impl Merging<'_> {
     fn bytes_a_row(&self) -> Result<u64> {
         let stored = |reader: &GroupReader<'_>| reader.group.bytes() / u64::from(reader.group.rows);
         let Some((reader, _)) = self.inputs.iter().max_by_key(|(reader, _)| stored(reader)) else { return Ok(1) };
-        let columns: Vec<usize> = (0..self.schema.0.fields().len()).collect();
-        let columns = reader.decode(&self.schema.0, &columns, Form::Exact)?;
-        let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
-        Ok((columns.iter().map(bytes).sum::<u64>() / u64::from(reader.group.rows)).max(1))
+        reader.bytes_a_row(&self.schema.0)
     }
 
     /// Keys between which parts of about `part_rows` rows lie, ascending.

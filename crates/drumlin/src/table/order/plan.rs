@@ -13,7 +13,7 @@ use crate::base::{Pool, Result, Version};
 use crate::block::BlockReader;
 use crate::table::read::pieces::{Bounds, bounds_of};
 use crate::table::vacuum::plan::{Candidate, candidates};
-use crate::table::{Classes, Laying, PlanOptions, Reason, RowGroup, Rows, TableState, Window};
+use crate::table::{Classes, Laying, PlanOptions, Reason, RowGroup, Rows, TableState, VersionRecord, Window};
 
 /// How many row groups may overlap anywhere.
 const OVERLAP_MAX: usize = 2;
@@ -67,19 +67,8 @@ pub fn plan_order(
 ) -> Result<Vec<OrderPlan>> {
     let Some(newest) = table.newest().filter(|_| !table.order().is_empty()) else { return Ok(Vec::new()) };
     let all = candidates(table);
-    let is_movable = |candidate: &Candidate<'_>| {
-        let group = candidate.group;
-        group.only.is_none()
-            && !candidate.shared
-            && candidate.schema == newest.schema
-            && table.visible(group, newest.version) != Rows::None
-    };
-    let bytes: u64 = table.groups.iter().map(|group| group.bytes()).sum();
-    let mut left = match options.budget >= 1.0 {
-        true => u64::MAX,
-        false => ((bytes as f64 * options.budget) as u64).saturating_sub(spent),
-    };
-    let movable: Vec<bool> = all.iter().map(is_movable).collect();
+    let mut left = bytes_left(table, options, spent);
+    let movable = movable(table, &all, newest);
     let mut plans = Vec::new();
     for places in between_barriers(table, &movable) {
         if places.len() <= OVERLAP_MAX {
@@ -89,10 +78,31 @@ pub fn plan_order(
         let bounds = bounds_of(reader, pool, table, newest.version, &groups)?;
         let candidates = places.iter().map(|at| &all[*at]).collect();
         let movable =
-            Movable { candidates, places, spans: bounds.spans, alone: bounds.alone, group_rows: options.group_rows };
+            Movable { candidates, places, spans: bounds.spans, alone: bounds.alone, group_rows: options.rows_max() };
         plans.extend(movable.plan(table, &mut left, rows_max));
     }
     Ok(plans)
+}
+
+/// Which row groups may change places: those of no record but one, which the newest version shows, and that have its schema.
+pub(in crate::table) fn movable(table: &TableState, all: &[Candidate<'_>], newest: &VersionRecord) -> Vec<bool> {
+    let is_movable = |candidate: &Candidate<'_>| {
+        let group = candidate.group;
+        group.only.is_none()
+            && !candidate.shared
+            && candidate.schema == newest.schema
+            && table.visible(group, newest.version) != Rows::None
+    };
+    all.iter().map(is_movable).collect()
+}
+
+/// How many bytes the budget leaves, of which `spent` are rewritten anyway.
+pub(in crate::table) fn bytes_left(table: &TableState, options: &PlanOptions, spent: u64) -> u64 {
+    let bytes: u64 = table.groups.iter().map(|group| group.bytes()).sum();
+    match options.budget >= 1.0 {
+        true => u64::MAX,
+        false => ((bytes as f64 * options.budget) as u64).saturating_sub(spent),
+    }
 }
 
 /// The places of row groups that may change places, in lists between which others stand that some version shows among them.

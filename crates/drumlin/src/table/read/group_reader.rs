@@ -246,12 +246,7 @@ impl<'a> GroupReader<'a> {
 
     /// The same, to be placed elsewhere.
     pub fn places_segment(&self) -> Result<Option<Segment>> {
-        let segment = |(bytes, entry): (Bytes, &ColumnEntry)| Segment {
-            bytes: bytes.to_vec(),
-            stats: entry.stats.clone(),
-            kept: entry.kept,
-        };
-        Ok(self.stored_places()?.map(segment))
+        Ok(self.stored_places()?.map(segment_of))
     }
 
     /// The places of some of its rows, ascending; `None` if it is of no tract.
@@ -296,6 +291,14 @@ impl<'a> GroupReader<'a> {
     /// Decodes `columns` (positions in `schema`); columns that it does not have are constant or null.
     pub fn decode(&self, schema: &Schema, columns: &[usize], form: Form) -> Result<Vec<ArrayRef>> {
         self.each(schema, columns, |_, source| self.decoded(source, form))
+    }
+
+    /// How many bytes of memory a row takes in all columns of `schema`, about. Decodes them.
+    pub fn bytes_a_row(&self, schema: &Schema) -> Result<u64> {
+        let columns: Vec<usize> = (0..schema.fields().len()).collect();
+        let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or(0) as u64;
+        let all: u64 = self.decode(schema, &columns, Form::Exact)?.iter().map(bytes).sum();
+        Ok((all / u64::from(self.group.rows)).max(1))
     }
 
     fn decoded(&self, source: ColumnSource<'_>, form: Form) -> Result<ArrayRef> {
@@ -368,12 +371,7 @@ impl<'a> GroupReader<'a> {
 
     /// The same, to be placed elsewhere.
     pub fn segment(&self, schema: &Schema, index: usize) -> Result<Option<Segment>> {
-        let segment = |(bytes, ColumnEntry { stats, kept, .. }): (Bytes, &ColumnEntry)| Segment {
-            bytes: bytes.to_vec(),
-            stats: stats.clone(),
-            kept: *kept,
-        };
-        Ok(self.stored(schema, index)?.map(segment))
+        Ok(self.stored(schema, index)?.map(segment_of))
     }
 
     /// Decodes a column that is to be encoded again, and tells how it was encoded.
@@ -430,6 +428,11 @@ impl<'a> GroupReader<'a> {
         }
         Ok(made)
     }
+}
+
+/// An encoded column, and what the directory says of it, to be placed elsewhere.
+fn segment_of((bytes, ColumnEntry { stats, kept, .. }): (Bytes, &ColumnEntry)) -> Segment {
+    Segment { bytes: bytes.to_vec(), stats: stats.clone(), kept: *kept }
 }
 
 /// The error for a value that the type in which a column is read does not hold, such as a far year in nanoseconds.

@@ -33,6 +33,11 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
+    /// The maximum number of rows of an output.
+    pub(in crate::table) fn rows_max(&self) -> u32 {
+        self.group_rows.clamp(1, ROWS_MAX)
+    }
+
     /// Whether every dead row must be removed from storage: no row group with one is left as it is, nor is a block that
     /// holds bytes from before a rewrite; and nothing derived from dead rows, such as bounds or a dictionary of long
     /// texts, is kept.
@@ -100,7 +105,6 @@ impl Window {
         groups: impl Iterator<Item = &'a Candidate<'a>> + Clone,
         group_rows: u32,
     ) -> Self {
-        let group_rows = group_rows.clamp(1, ROWS_MAX);
         let live: u64 = groups.clone().map(|c| c.live).sum();
         let rows: u64 = groups.clone().map(|c| u64::from(c.group.rows)).sum();
         let erased = |c: &Candidate<'_>| c.group.deletions.first().is_some_and(|first| first.born == Version(0));
@@ -403,7 +407,7 @@ impl Candidate<'_> {
             _ if beyond_budget => LeftAlone::Budget,
             _ if self.group.only.is_some() => LeftAlone::Held,
             _ if self.shared => LeftAlone::Shared,
-            _ if self.group.rows < options.group_rows => LeftAlone::NoNeighbour,
+            _ if self.group.rows < options.rows_max() => LeftAlone::NoNeighbour,
             0 => LeftAlone::Clean,
             _ => LeftAlone::FewDead,
         }
@@ -425,7 +429,7 @@ fn sums<'a>(
 fn stretches(candidates: &[Candidate<'_>], options: &PlanOptions) -> Vec<Range<usize>> {
     let may = |c: &Candidate<'_>| {
         let dead_share = 1.0 - c.live as f64 / f64::from(c.group.rows.max(1));
-        let worth = c.group.rows < options.group_rows
+        let worth = c.group.rows < options.rows_max()
             || (dead_share > 0.0 && dead_share >= options.dead_share_min)
             || is_mostly_patched(c, options);
         c.purge || (c.group.only.is_none() && !c.shared && worth)
@@ -454,7 +458,7 @@ fn is_mostly_patched(candidate: &Candidate<'_>, options: &PlanOptions) -> bool {
 fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     let live: u64 = groups.iter().map(|c| c.live).sum();
     let rows: u64 = groups.iter().map(|c| u64::from(c.group.rows)).sum();
-    let outputs = live.div_ceil(u64::from(options.group_rows.clamp(1, ROWS_MAX))) as u32;
+    let outputs = live.div_ceil(u64::from(options.rows_max())) as u32;
     let folds = (outputs as usize) < groups.len();
     let dead_share = 1.0 - live as f64 / rows.max(1) as f64;
     let largest = groups.iter().map(|c| c.live).max().unwrap_or(0);
@@ -470,7 +474,7 @@ fn window(groups: &[Candidate<'_>], options: &PlanOptions) -> Option<Window> {
     } else {
         return None;
     };
-    Some(Window::of(reason, groups.iter(), options.group_rows))
+    Some(Window::of(reason, groups.iter(), options.rows_max()))
 }
 
 /// How full the outputs are, from 0 to 1; plus 1 for windows that save row groups, so that these come before lone ones.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch};
 use arrow::datatypes::Int64Type;
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::catalog::{Existing, Retention};
@@ -17,31 +17,9 @@ use drumlin::{
 };
 use fastrand::Rng;
 
+use crate::rows::ordered::{Row, batch, rows};
 use crate::seeds;
 use crate::support::{ints, open_as, same};
-
-/// A row: two columns by which rows are laid out, and one that tells it from others.
-type Row = (Option<i64>, Option<String>, i64);
-
-fn batch(rows: &[Row]) -> RecordBatch {
-    let a: Int64Array = rows.iter().map(|row| row.0).collect();
-    let b: StringArray = rows.iter().map(|row| row.1.as_deref()).collect();
-    let id: Int64Array = rows.iter().map(|row| Some(row.2)).collect();
-    let columns = [("a", Arc::new(a) as ArrayRef), ("b", Arc::new(b) as ArrayRef), ("id", Arc::new(id) as ArrayRef)];
-    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
-}
-
-fn rows(batches: &[RecordBatch]) -> Vec<Row> {
-    let of_one = |batch: &RecordBatch| -> Vec<Row> {
-        let (a, b) = (batch["a"].as_primitive::<Int64Type>(), batch["b"].as_string::<i32>());
-        let id = batch["id"].as_primitive::<Int64Type>();
-        let row = |at: usize| {
-            (a.is_valid(at).then(|| a.value(at)), b.is_valid(at).then(|| b.value(at).to_owned()), id.value(at))
-        };
-        (0..batch.num_rows()).map(row).collect()
-    };
-    batches.iter().flat_map(of_one).collect()
-}
 
 fn some_rows(rng: &mut Rng, next: &mut i64, most: usize) -> Vec<Row> {
     let mut row = |rng: &mut Rng| {

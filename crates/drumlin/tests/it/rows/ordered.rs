@@ -17,10 +17,10 @@ use fastrand::Rng;
 use crate::seeds;
 use crate::support::{Checked, ints, open, open_as, same};
 
-/// A row: two columns that are sorted by, and one that tells it from others.
-type Row = (Option<i64>, Option<String>, i64);
+/// A row: two columns by which rows are sorted, or laid out, and one that tells it from others.
+pub type Row = (Option<i64>, Option<String>, i64);
 
-fn batch(rows: &[Row]) -> RecordBatch {
+pub fn batch(rows: &[Row]) -> RecordBatch {
     let a: Int64Array = rows.iter().map(|row| row.0).collect();
     let b: StringArray = rows.iter().map(|row| row.1.as_deref()).collect();
     let id: Int64Array = rows.iter().map(|row| Some(row.2)).collect();
@@ -28,7 +28,7 @@ fn batch(rows: &[Row]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap()
 }
 
-fn rows(batches: &[RecordBatch]) -> Vec<Row> {
+pub fn rows(batches: &[RecordBatch]) -> Vec<Row> {
     let of_one = |batch: &RecordBatch| -> Vec<Row> {
         let (a, b) = (batch["a"].as_primitive::<Int64Type>(), batch["b"].as_string::<i32>());
         let id = batch["id"].as_primitive::<Int64Type>();
