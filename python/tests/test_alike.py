@@ -30,6 +30,9 @@ def _frame(draw: random.Random) -> pd.DataFrame:
             pd.Index(np.arange(rows) + 3, name=draw.choice([None, "i"])),
             pd.DatetimeIndex(np.arange(rows).astype("datetime64[ns]"), name="t"),
             pd.Index(np.arange(rows) / 2),
+            pd.RangeIndex(rows, name=draw.choice([None, "i", 'quoted "é"'])),
+            pd.RangeIndex(start := draw.randrange(9), start + rows * 3, 3),
+            pd.RangeIndex(rows, 0, -1),
         ]
     )
     frame = pd.DataFrame({f"c{at}": column(draw.choice(_TYPES)) for at in range(draw.randrange(1, 3))}, index=index)
@@ -71,9 +74,12 @@ def test_what_differs_is_not_taken_for_alike(store: drumlin.Store) -> None:
         first[["b", "a"]],
         first.iloc[:0],
         first,
+        *(first.set_axis(pd.RangeIndex(start, start + 2, name=name)) for start in (0, 4) for name in (None, "t", 7)),
+        first.set_axis(pd.RangeIndex(4, 0, -2)),
     ]
     for at, frame in enumerate(others):
         store.write("first", first)
+        store.write("ranged", first.reset_index(drop=True))
         store.write(f"t{at}", frame)
         pd.testing.assert_frame_equal(store.read(f"t{at}").to_pandas(), frame, check_freq=False)
     noted = first.copy()

@@ -1,9 +1,10 @@
 """Many small frames that are alike: pyarrow's description of the first serves the others.
 
 For a frame of some rows, describing it takes longer than converting it. The description says the same of all frames
-with equal labels, dtypes and index, if these are of NumPy and the index is stored as a column.
+with equal labels, dtypes and index, if these are of NumPy; of a RangeIndex it begins with the range.
 """
 
+import json
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,20 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 #: How many kinds of frames are remembered; then all are forgotten.
 _MOST = 64
 
-_schemas: dict[Any, pa.Schema] = {}
+#: The schema of each kind of frame, and of one with a RangeIndex what its description says after the range.
+_schemas: dict[Any, tuple[pa.Schema, bytes | None]] = {}
+
+_PANDAS = b"pandas"
 
 
 def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
     """What frames that are alike have in common, and the values of its columns; None if it is not so simple."""
     index = frame.index
     columns = getattr(frame, "_iter_column_arrays", None)
-    if columns is None or isinstance(index, (pd.RangeIndex, pd.MultiIndex)) or not _is_simple(index.dtype):
+    ranged = isinstance(index, pd.RangeIndex)
+    if columns is None or isinstance(index, pd.MultiIndex) or not _is_simple(index.dtype):
+        return None
+    if ranged and not (index.name is None or isinstance(index.name, str)):
         return None
     arrays = [getattr(values, "_ndarray", values) for values in columns()]
     types = tuple(getattr(values, "dtype", None) for values in arrays)
@@ -30,7 +37,7 @@ def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
     if type(labels) is not pd.Index:
         return None
     try:
-        kind = (tuple(labels), labels.name, str(labels.dtype), types, index.name, type(index.name), index.dtype)
+        kind = (tuple(labels), labels.name, str(labels.dtype), types, ranged, index.name, type(index.name), index.dtype)
         hash(kind)
     except TypeError:
         return None
@@ -41,20 +48,41 @@ def _is_simple(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iufbM" and dtype.isnative and dtype != np.float16
 
 
+def _range_of(frame: pd.DataFrame) -> bytes | None:
+    """What a description begins with if the index is a RangeIndex; None if it is not."""
+    index = frame.index
+    if not isinstance(index, pd.RangeIndex):
+        return None
+    span = {"kind": "range", "name": index.name, "start": index.start, "stop": index.stop, "step": index.step}
+    return f'{{"index_columns": [{json.dumps(span)}]'.encode()
+
+
 def from_alike(frame: pd.DataFrame) -> pa.Table | None:
     """``frame`` as pyarrow converts it; None if no frame like it has been remembered."""
-    if not _schemas or (known := _kind(frame)) is None or (schema := _schemas.get(known[0])) is None:
+    if not _schemas or (kind := _kind(frame)) is None or (known := _schemas.get(kind[0])) is None:
         return None
-    values = [*known[1], frame.index.to_numpy()]
+    (schema, rest), values = known, kind[1]
+    if rest is None:
+        values = [*values, frame.index.to_numpy()]
+    else:
+        schema = schema.with_metadata({**schema.metadata, _PANDAS: (_range_of(frame) or b"") + rest})
     arrays = [pa.array(own, type_, from_pandas=True) for own, type_ in zip(values, schema.types, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def remember(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """Remembers how pyarrow has converted ``frame``, which it restores from pandas' metadata alone."""
-    known = _kind(frame)
-    if known is not None and len(table.schema) == len(known[1]) + 1:
+    kind = _kind(frame)
+    if kind is None:
+        return table
+    span, rest = _range_of(frame), None
+    if span is not None:
+        described = table.schema.metadata.get(_PANDAS, b"")
+        if not described.startswith(span):
+            return table
+        rest = described[len(span) :]
+    if len(table.schema) == len(kind[1]) + (span is None):
         if len(_schemas) >= _MOST:
             _schemas.clear()
-        _schemas[known[0]] = table.schema
+        _schemas[kind[0]] = (table.schema, rest)
     return table

@@ -571,21 +571,22 @@ impl Codes {
     }
 
     fn pick(&self, rows: &[u32]) -> Result<Plain> {
-        let (mut offsets, mut bytes) = (vec![0], Vec::new());
-        for row in rows {
-            let row = *row as usize;
-            let places: Vec<u32> = (self.offsets[row]..self.offsets[row + 1]).collect();
-            let start = bytes.len();
-            for code in self.codes.numbers.pick(&places)? {
-                let symbol = self.symbol(usize::from(code));
+        let offsets = offsets_of(rows.iter().map(|row| self.lengths[*row as usize] as usize))?;
+        let (mut bytes, mut codes) = (Vec::new(), Vec::new());
+        for (at, row) in rows.iter().enumerate() {
+            let (first, last) = (self.offsets[*row as usize] as usize, self.offsets[*row as usize + 1] as usize);
+            codes.resize(last - first, 0);
+            self.codes.numbers.fill(first, &mut codes)?;
+            for code in &codes {
+                let symbol = self.symbol(usize::from(*code));
                 bytes.extend_from_slice(
                     symbol.ok_or_else(|| Error::new(format!("code {code} is beyond a dictionary")))?,
                 );
             }
-            if bytes.len() - start != self.lengths[row] as usize {
-                return Err(unequal(bytes.len() - start, self.lengths[row] as usize));
+            let expected = offsets[at + 1] as usize;
+            if bytes.len() != expected {
+                return Err(unequal(bytes.len(), expected));
             }
-            offsets.push(i32::try_from(bytes.len()).map_err(|_| too_long(bytes.len()))?);
         }
         Ok(Plain { offsets, bytes: bytes.into() })
     }

@@ -27,10 +27,10 @@ pub fn evaluate(node: &Predicate, batch: &RecordBatch) -> Result<BooleanArray> {
         Predicate::IsNull(value) => Ok(arithmetic::evaluate(value, batch)?.is_null(rows)),
         Predicate::Flag(column) => Ok(cast(&column::fetch(batch, column)?, &DataType::Boolean)?.as_boolean().clone()),
         Predicate::Test(ScalarExpression::Column(column), test) => column::test(&column::fetch(batch, column)?, test),
-        Predicate::Test(value, test) => Ok(arithmetic::evaluate(value, batch)?.test(test, rows)),
+        Predicate::Test(value, test) => arithmetic::evaluate(value, batch)?.test(test, rows),
         Predicate::CompareValues { op, left, right } => {
             let (left, right) = (arithmetic::evaluate(left, batch)?, arithmetic::evaluate(right, batch)?);
-            Ok(ColumnarValue::compare(&left, &right, *op, rows))
+            ColumnarValue::compare(&left, &right, *op, rows)
         }
         Predicate::CompareBytes { op, left, right } => {
             let wide = if left.kind == Some(Kind::Text) { DataType::LargeUtf8 } else { DataType::LargeBinary };

@@ -139,6 +139,32 @@ fn overflow_is_an_error_and_nulls_are_not_looked_at() {
     assert_eq!(rows("u * z * 9223372036854775807 * 9223372036854775807 * 9 > 0", &batch), "nn");
 }
 
+/// By a constant they are calculated in floats, where these are exact.
+#[test]
+fn remainders_are_exact_at_every_size() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let edges = [0, 1, 2, 3, 99, 100, 101, (1 << 31) - 1, 1 << 31, (1 << 51) + 1, (1 << 52) - 1, (1 << 52) + 1, i64::MAX];
+    for _ in 0..400 {
+        let bits = random.u32(1..64);
+        let mut values: Vec<i64> = (0..40).map(|_| random.i64(..) >> (64 - bits)).collect();
+        let most = 1_i64.checked_shl(bits - 1).unwrap_or(i64::MAX);
+        values.extend(edges.iter().filter(|edge| **edge < most).flat_map(|edge| [*edge, -edge]));
+        let divisor = match random.u8(0..3) {
+            0 => edges[random.usize(1..edges.len())],
+            1 => random.i64(1..1000),
+            _ => (random.i64(..) >> random.u32(0..63)).max(1),
+        };
+        let divisor = if random.bool() { divisor } else { -divisor };
+        let expected: Vec<i64> = values.iter().map(|value| value.wrapping_rem(divisor)).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("n", Arc::new(Int64Array::from(values.clone()))),
+            ("r", Arc::new(Int64Array::from(expected))),
+        ];
+        let all: String = (0..values.len()).map(|_| 't').collect();
+        assert_eq!(rows(&format!("n % ({divisor}) = r"), &batch(columns)), all, "{values:?} % {divisor}");
+    }
+}
+
 #[test]
 fn instants_compare_exactly() {
     let batch = batch(vec![

@@ -42,6 +42,13 @@ pub trait Guard: Send + Sync {}
 pub trait DiskFile: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `offset`; fewer only at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+    /// Reads `bytes` bytes at `offset`; fewer only at the end of the file.
+    fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; bytes];
+        let read = self.read_at(offset, &mut buffer)?;
+        buffer.truncate(read);
+        Ok(buffer)
+    }
     /// Announces that a range will be read soon. A hint: nothing waits for it, nothing fails.
     fn will_need(&self, offset: u64, bytes: u64) {
         let _ = (offset, bytes);

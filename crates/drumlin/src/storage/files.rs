@@ -141,15 +141,14 @@ fn read_range(file: &dyn DiskFile, name: &str, range: &Range<u64>) -> Result<Byt
     }
     let wanted = usize::try_from(wanted)
         .map_err(|_| Error::invalid(format!("{name}: the requested range is too large for this machine")))?;
-    let mut buffer = vec![0; wanted];
-    let n = file.read_at(range.start, &mut buffer)?;
-    if n < wanted {
+    let read = file.read(range.start, wanted)?;
+    if read.len() < wanted {
         return Err(Error::corrupt(format!(
             "{name}: it ends at byte {}, before the end of the requested bytes",
-            range.start + n as u64
+            range.start + read.len() as u64
         )));
     }
-    Ok(Bytes::from(buffer))
+    Ok(Bytes::from(read))
 }
 
 fn content_tag(bytes: &[u8]) -> Tag {

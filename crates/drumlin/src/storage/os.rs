@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::RwLock;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr as again};
 
@@ -186,6 +187,21 @@ impl DiskFile for OsFile {
             }
         }
         Ok(done)
+    }
+
+    // Into memory that was not cleared before: to clear it takes as long as to read what the system has in memory.
+    fn read(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
+        let mut buffer = Vec::with_capacity(bytes);
+        while buffer.len() < bytes {
+            let at = offset + buffer.len() as u64;
+            match rustix::io::pread(&self.file, spare_capacity(&mut buffer), at) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(failed("read", &self.name, e)),
+            }
+        }
+        buffer.truncate(bytes);
+        Ok(buffer)
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {

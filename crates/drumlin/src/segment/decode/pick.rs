@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BinaryBuilder, StringArray, UInt32Array, make_array};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, StringArray, UInt32Array, make_array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, UInt32Type};
+use arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int64Type, UInt32Type, i256};
 use bytes::Bytes;
 use drumlin_codec::Ptype;
 
@@ -15,6 +15,7 @@ use super::select::take_rows;
 use super::types::plain_type;
 use crate::base::{Error, Result};
 use crate::segment::forms::bits::read_nulls;
+use crate::segment::forms::fixed::{narrow_width, scales};
 use crate::segment::forms::tag::{FormTag, NULLS};
 use crate::segment::forms::text::{key_type, only_nulls, read_count};
 use crate::segment::forms::tree::{self, StoredNumbers, decoded, nulls_of};
@@ -57,6 +58,18 @@ fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -
             let (texts, nulls) = decoded(column.pick(picked))?;
             into_text(of_plain(texts, nulls.map(nulls_of), plain == DataType::Utf8)?, data_type).map(Some)
         }
+        (FormTag::Scaled, Some(ptype), _) if scales(data_type) => {
+            input.u8()?;
+            let (factor, rest) = (input.varint()? as i64, input.varint()? as i64);
+            let words = of_words(input, rows, ptype, &DataType::Int64, picked)?;
+            let value = |word: i64| word.wrapping_mul(factor).wrapping_add(rest);
+            let values = words.as_primitive::<Int64Type>().unary::<_, Int64Type>(value);
+            Ok(Some(make_array(values.to_data().into_builder().data_type(data_type.clone()).build()?)))
+        }
+        (FormTag::Narrow, ..) if matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..)) => {
+            input.u8()?;
+            of_narrow_decimals(input, rows, data_type, picked).map(Some)
+        }
         (FormTag::Dictionary, _, Some(plain)) => {
             input.u8()?;
             into_text(of_dictionary(input, rows, &plain, picked)?, data_type).map(Some)
@@ -74,6 +87,39 @@ fn of_numbers(found: StoredNumbers, ptype: Ptype, picked: &[u32], data_type: &Da
     Ok(make_array(words.into_array(picked.len(), data_type)?))
 }
 
+/// Numbers whose tag was not read yet.
+fn of_words(
+    input: &mut Reader,
+    rows: usize,
+    ptype: Ptype,
+    data_type: &DataType,
+    picked: &[u32],
+) -> Result<ArrayRef> {
+    let byte = input.peek()?;
+    if FormTag::of(byte)? == FormTag::Tree {
+        input.u8()?;
+        let found = tree::read(input, rows)?.pick_numbers(ptype, byte & NULLS != 0, picked)?;
+        return of_numbers(found, ptype, picked, data_type);
+    }
+    let all = make_array(Words::read(input, rows, ptype)?.into_array(rows, data_type)?);
+    take_rows(&all, &UInt32Array::from(picked.to_vec()))
+}
+
+/// Decimals of 128 or 256 bits that are stored in fewer. The tag was read.
+fn of_narrow_decimals(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
+    let (ptype, number) = narrow_width(input)?;
+    let words = of_words(input, rows, ptype, &number, picked)?;
+    let words = cast(&words, &DataType::Int64)?;
+    let words = words.as_primitive::<Int64Type>();
+    Ok(match data_type {
+        DataType::Decimal256(..) => {
+            let wide = words.unary::<_, Decimal256Type>(|word| i256::from_i128(word.into()));
+            Arc::new(wide.with_data_type(data_type.clone()))
+        }
+        _ => Arc::new(words.unary::<_, Decimal128Type>(i128::from).with_data_type(data_type.clone())),
+    })
+}
+
 fn into_text(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type { Ok(array) } else { Ok(cast(&array, data_type)?) }
 }
@@ -86,14 +132,7 @@ fn of_dictionary(input: &mut Reader, rows: usize, plain: &DataType, picked: &[u3
         return take_rows(&all, &UInt32Array::from(picked.to_vec()));
     }
     let (key, ptype) = key_type(count);
-    let byte = input.peek()?;
-    let keys = if FormTag::of(byte)? == FormTag::Tree {
-        input.u8()?;
-        of_numbers(tree::read(input, rows)?.pick_numbers(ptype, byte & NULLS != 0, picked)?, ptype, picked, &key)?
-    } else {
-        let all = make_array(Words::read(input, rows, ptype)?.into_array(rows, &key)?);
-        take_rows(&all, &UInt32Array::from(picked.to_vec()))?
-    };
+    let keys = of_words(input, rows, ptype, &key, picked)?;
     let keys = cast(&keys, &DataType::UInt32)?;
     let keys = keys.as_primitive::<UInt32Type>();
     let mut wanted: Vec<u32> = keys.iter().flatten().collect();
@@ -150,7 +189,8 @@ fn of_plain_text(
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Array, BinaryViewArray, Float64Array, Int64Array, LargeStringArray, StringViewArray, TimestampSecondArray,
+        Array, BinaryViewArray, Decimal128Array, Decimal256Array, Float64Array, Int64Array, LargeStringArray,
+        StringViewArray, TimestampNanosecondArray, TimestampSecondArray,
     };
     use arrow::compute::take;
 
@@ -179,11 +219,19 @@ mod tests {
             Arc::new(StringViewArray::from_iter_values((0..n).map(|i| format!("value {}", i * 31 % 400)))),
             Arc::new(StringArray::from_iter_values((0..n).map(|_| noise(16)))),
             Arc::new(BinaryViewArray::from_iter((0..n).map(|i| null(i, 6).then(|| noise(9))))),
+            Arc::new(Decimal128Array::from_iter((0..n).map(|i| null(i, 9).then_some(i128::from(i * 7919 % 100_003))))),
+            Arc::new(Decimal128Array::from_iter_values((0..n).map(|i| i128::from(i * 7919 % 100_003) << 20))),
+            Arc::new(Decimal256Array::from_iter((0..n).map(|i| null(i, 8).then(|| i256::from_i128((i * i).into()))))),
+            Arc::new(Decimal128Array::from_iter_values((0..n).map(|i| i128::from(i) << 80))),
+            Arc::new(TimestampNanosecondArray::from_iter((0..n).map(|i| null(i, 4).then_some(i * i % 9973 * 1_000_000 + 7)))),
         ];
         let tags =
             columns.iter().map(|column| FormTag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();
         for tag in [FormTag::Plain, FormTag::Tree, FormTag::Dictionary] {
             assert!(tags[6..].contains(&tag), "no text is stored as {tag:?}: {tags:?}");
+        }
+        for tag in [FormTag::Narrow, FormTag::Wide, FormTag::Scaled] {
+            assert!(tags.contains(&tag), "nothing is stored as {tag:?}: {tags:?}");
         }
         for column in columns {
             let bytes = Bytes::from(encode(&column).unwrap().bytes);

@@ -170,6 +170,15 @@ fn narrow(values: &[i128], nulls: Option<&NullBuffer>) -> Option<Words> {
     fits.then(|| Words::new::<i64>(Ptype::I64, values.iter().map(|value| *value as i64).collect(), nulls.cloned()))
 }
 
+/// The width of decimals that are stored in fewer bits, and the type of such numbers. The tag was read.
+pub(in crate::segment) fn narrow_width(input: &mut Reader) -> Result<(Ptype, DataType)> {
+    match input.u8()? {
+        4 => Ok((Ptype::I32, DataType::Int32)),
+        8 => Ok((Ptype::I64, DataType::Int64)),
+        width => Err(Error::corrupt(format!("decimals take {width} bytes each; expected 4 or 8"))),
+    }
+}
+
 /// Reads what [`write_decimal`] wrote.
 pub(in crate::segment) fn read_decimal(
     input: &mut Reader,
@@ -181,11 +190,7 @@ pub(in crate::segment) fn read_decimal(
     let (values, nulls): (Vec<i128>, _) = match FormTag::of(byte)? {
         FormTag::Narrow => {
             input.u8()?;
-            let ptype = match input.u8()? {
-                4 => Ptype::I32,
-                8 => Ptype::I64,
-                width => return Err(Error::corrupt(format!("decimals take {width} bytes each; expected 4 or 8"))),
-            };
+            let (ptype, _) = narrow_width(input)?;
             let words = Words::read(input, rows, ptype)?;
             let native = native_type(data_type, std::iter::empty());
             if form == Form::Stored

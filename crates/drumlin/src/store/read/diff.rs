@@ -52,7 +52,7 @@ pub struct DiffOptions {
 /// deleted rows taken out and inserted ones put in, they make the last one. Of a table with a key
 /// they come in the order of the key, and rows that are equal in the columns asked for are left out; of another one
 /// all deleted rows of a version come before those inserted, in the order in which they are read, and a row that was written
-/// again as it was counts as neither, which takes some 40 bytes of memory for each new row.
+/// again as it was counts as neither, which takes some 40 bytes of memory for each new row, and up to 64 MiB more.
 pub struct Diff {
     store: Store,
     view: View,
@@ -348,12 +348,15 @@ impl PairDiff {
     /// The next batch of a table without a key: rows that are gone, then new ones.
     fn next(&mut self) -> Result<Option<(RecordBatch, StringArray)>> {
         for (side, change) in self.sides.iter_mut().zip(["delete", "insert"]) {
-            while let Some(batch) = side.scan.next().transpose()? {
-                let batch = match (&mut self.alike, change) {
-                    (None, _) => batch,
-                    (Some(alike), "delete") => alike.gone(&batch)?,
-                    (Some(alike), _) => alike.new_ones(&batch)?,
+            loop {
+                let next = match (&mut self.alike, change) {
+                    (None, _) => side.scan.next().transpose()?,
+                    (Some(alike), "delete") => {
+                        side.scan.next().transpose()?.map(|batch| alike.gone(&batch)).transpose()?
+                    }
+                    (Some(alike), _) => alike.next_new(&mut side.scan)?,
                 };
+                let Some(batch) = next else { break };
                 if batch.num_rows() == 0 {
                     continue;
                 }

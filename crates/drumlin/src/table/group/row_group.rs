@@ -111,7 +111,11 @@ impl Rows {
         match (self, others) {
             (rows, Rows::None) => rows.clone(),
             (Rows::None, _) | (_, Rows::All) => Rows::None,
-            (rows, others) => Rows::of(rows.positions(total) - others.positions(total), total),
+            (rows, others) => {
+                let mut rows = rows.positions(total);
+                take_out(&mut rows, &others.positions(total));
+                Rows::of(rows, total)
+            }
         }
     }
 
@@ -136,6 +140,15 @@ impl Rows {
             Rows::Some(rows) => rows.clone(),
         }
     }
+}
+
+/// Takes rows out. From runs, they would be taken one by one, and all later runs be moved each time.
+fn take_out(rows: &mut RoaringBitmap, dead: &RoaringBitmap) {
+    const FEW: u64 = 16;
+    if dead.len() > FEW {
+        rows.remove_run_compression();
+    }
+    *rows -= dead;
 }
 
 /// A row group of a table.
@@ -250,7 +263,7 @@ impl RowGroup {
             rows.insert_range(range);
         }
         for deletion in deleted() {
-            rows -= &*deletion.rows.0;
+            take_out(&mut rows, &deletion.rows.0);
         }
         Rows::of(rows, self.rows)
     }
@@ -275,7 +288,7 @@ impl RowGroup {
                     let mut dead = RoaringBitmap::new();
                     dead.insert_range(range.clone());
                     dead &= &*deletion.rows.0;
-                    rows -= dead;
+                    take_out(&mut rows, &dead);
                 }
             }
         }

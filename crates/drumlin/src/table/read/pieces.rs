@@ -24,7 +24,7 @@ use crate::table::schema::read_as::{ReadAs, text_dictionary};
 use crate::table::{ROWS_MAX, RowGroup, Rows, TableCodec, TableState};
 
 /// Of fewer rows than one in as many, each is decoded by itself, where encodings can be entered; else all are, which takes less.
-pub(in crate::table) const PICK_SHARE: u64 = 128;
+pub(in crate::table) const PICK_SHARE: u64 = 32;
 
 /// Row groups whose rows interleave in the order in which they are shown, or a single one; and rows written by key since that belong among
 /// them.

@@ -20,7 +20,7 @@ use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Pool, Result, TypeName, Version};
 use crate::block::BlockReader;
 use crate::filter::{BoundExpression, BoundFilter, Expression, Filter};
-use crate::segment::{interleave, take_batch};
+use crate::segment::{Form, interleave, take_batch};
 use crate::table::index::mask::{Asked, Mask};
 use crate::table::read::group_reader::GroupReader;
 use crate::table::read::select::expiry::Expiry;
@@ -301,15 +301,18 @@ impl<'a> BoundMerge<'a> {
 
     /// The rows among `seen` that a row of the frame matches.
     fn pairs(&self, reader: &GroupReader<'_>, seen: &RoaringBitmap) -> Result<Pairs> {
-        let columns = reader.some_rows(&self.schema.0, &self.on, seen)?;
-        let keys = self.keys.keys_of(columns)?;
-        let mut pairs = Vec::new();
-        for (at, position) in seen.iter().enumerate() {
-            if let Some(row) = keys.get(at).and_then(|key| self.keys.get(key)) {
-                pairs.push((position, Some(row)));
-            }
+        let rows = u64::from(reader.group.rows);
+        // Few rows match: to leave others out afterwards takes less.
+        if seen.len() * 2 > rows {
+            let columns = reader.decode(&self.schema.0, &self.on, Form::Exact)?;
+            let found = self.keys.pairs(columns)?.into_iter();
+            let seen = |at: &u32| seen.len() == rows || seen.contains(*at);
+            return Ok(found.filter(|(at, _)| seen(at)).map(|(at, row)| (at, Some(row))).collect());
         }
-        Ok(pairs)
+        let columns = reader.some_rows(&self.schema.0, &self.on, seen)?;
+        let positions: Vec<u32> = seen.iter().collect();
+        let found = self.keys.pairs(columns)?.into_iter();
+        Ok(found.map(|(at, row)| (positions[at as usize], Some(row))).collect())
     }
 
     /// Finds the first of some clauses that holds for each row.

@@ -132,6 +132,20 @@ fn long_stretches_without_a_difference() {
     check(&store, "k", &at(0), &AsOf::Newest, true).unwrap();
 }
 
+/// Rows that were written again as they were are left out, also where new rows are too many to be kept and are read twice.
+#[test]
+fn many_rows_that_come_again_are_no_difference() {
+    let store = open(&SimDisk::in_memory()).unwrap();
+    let text = "x".repeat(1 << 20);
+    let large = |ids: std::ops::Range<i64>| -> Vec<Row> { ids.map(|id| (id, Some(text.clone()))).collect() };
+    store.write("t", batch(&large(0..70)), &Default::default()).unwrap();
+    store.table("t").delete("true", &Default::default()).unwrap();
+    store.append("t", batch(&large(1..71)), &Default::default()).unwrap();
+    let found = diff(&store, "t", &at(0), &AsOf::Newest, false).unwrap();
+    let told: Vec<(&str, i64)> = found.iter().map(|(change, (id, _), _)| (change.as_str(), *id)).collect();
+    assert_eq!(told, [("delete", 0), ("insert", 70)]);
+}
+
 #[test]
 fn one_row_group_of_fifty_is_read() {
     only_what_differs_is_read().unwrap();
