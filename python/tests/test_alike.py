@@ -44,6 +44,7 @@ def _frame(draw: random.Random) -> pd.DataFrame:
 def test_equal_to_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alike, "_schemas", {})
     monkeypatch.setattr(alike, "_MOST", 300)
+    monkeypatch.setattr(alike, "_MANY_ROWS", 3)
     draw, found = random.Random(3), 0
     for _ in range(1500):
         frame = _frame(draw)

@@ -5,6 +5,7 @@ with equal labels, dtypes and index, if these are of NumPy; of a RangeIndex it b
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ _MOST = 64
 _schemas: dict[Any, tuple[pa.Schema, bytes | None]] = {}
 
 _PANDAS = b"pandas"
+#: Columns of this length are converted side by side, as pyarrow itself does.
+_MANY_ROWS = 10_000
 
 
 def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
@@ -66,8 +69,16 @@ def from_alike(frame: pd.DataFrame) -> pa.Table | None:
         values = [*values, frame.index.to_numpy()]
     else:
         schema = schema.with_metadata({**schema.metadata, _PANDAS: (_range_of(frame) or b"") + rest})
-    arrays = [pa.array(own, type_, from_pandas=True) for own, type_ in zip(values, schema.types, strict=True)]
+    if len(frame) < _MANY_ROWS:
+        arrays = list(map(_to_array, values, schema.types))
+    else:
+        with ThreadPoolExecutor(pa.cpu_count()) as pool:
+            arrays = list(pool.map(_to_array, values, schema.types))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _to_array(values: Any, type_: pa.DataType) -> pa.Array:
+    return pa.array(values, type_, from_pandas=True)
 
 
 def remember(frame: pd.DataFrame, table: pa.Table) -> pa.Table:

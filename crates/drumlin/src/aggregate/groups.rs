@@ -21,6 +21,10 @@ use crate::base::{Error, Result};
 /// are mostly of one, and an addition need not wait for the one before it.
 const APART_MAX: usize = 1 << 10;
 
+/// With up to this number of groups in a batch, values are computed and added up for this number of rows at a time.
+const BLOCK_GROUPS_MAX: usize = 256;
+const BLOCK_ROWS: usize = 1 << 14;
+
 /// Groups, and what is known of them.
 pub struct Groups {
     plan: Arc<Grouping>,
@@ -66,15 +70,25 @@ impl Groups {
 
     /// Adds rows that have the plan's columns, in types of equal values. `rank` orders them among all, row by row.
     pub fn add(&mut self, batch: &RecordBatch, rank: u64) -> Result<()> {
-        let plan = self.plan.clone();
         let (found, groups) = self.find(batch)?;
-        let Combinations { of_rows: codes, .. } = found;
+        let codes = &found.of_rows[..];
+        // What is computed of a block is still near when it is added up.
+        let block = if groups.len() <= BLOCK_GROUPS_MAX { BLOCK_ROWS } else { batch.num_rows().max(1) };
+        for (at, codes) in (0..).step_by(block).zip(codes.chunks(block)) {
+            self.add_block(&batch.slice(at, codes.len()), codes, &groups, rank + at as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Adds some rows of a batch: the distinct key of each, and the groups of these.
+    fn add_block(&mut self, batch: &RecordBatch, codes: &[u32], groups: &[u32], rank: u64) -> Result<()> {
+        let plan = self.plan.clone();
         let (mut ids, mut ours, mut runs) = (Vec::new(), None, None);
         if !groups.contains(&u32::MAX) {
-            runs = GroupRun::all(&codes, &groups);
+            runs = GroupRun::all(codes, groups);
         } else {
             let (places, some): (Vec<u32>, Vec<u32>) = (0..)
-                .zip(&codes)
+                .zip(codes)
                 .map(|(at, code)| (at, groups[*code as usize]))
                 .filter(|(_, id)| *id != u32::MAX)
                 .unzip();
@@ -102,13 +116,13 @@ impl Groups {
                     state.add(&ids, &inputs, rank)?;
                     continue;
                 }
-                Some(1) => (&codes, &groups),
+                Some(1) => (codes, groups),
                 Some(lanes) => {
-                    let apart = apart.get_or_insert_with(|| GroupPlaces::new(&codes, &groups, lanes));
+                    let apart = apart.get_or_insert_with(|| GroupPlaces::new(codes, groups, lanes));
                     if state.add_places(&apart.of_rows, &apart.groups, &apart.counts, &inputs)? {
                         continue;
                     }
-                    (&apart.of_rows, &apart.groups)
+                    (&apart.of_rows[..], &apart.groups[..])
                 }
             };
             let mut some = AggregateState::new(&bound.function, &bound.data_type);

@@ -22,8 +22,9 @@ use crate::storage::{Storage, names};
 
 /// A row group up to this size is read whole with its directory, in one request.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
-/// Segments this close together are read in one request.
-const GAP_BYTES_MAX: u64 = 64 << 10;
+/// Segments this close together are read in one request. With what storage reads between the ranges that it is asked for, no more than twice
+/// what is wanted and 64 KiB for each segment.
+const GAP_BYTES_MAX: u64 = 24 << 10;
 /// The maximum size of such a request: larger ones take less if they are made side by side.
 const RUN_BYTES_MAX: u64 = 8 << 20;
 

@@ -20,10 +20,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
-use object_store::{
-    OBJECT_STORE_COALESCE_DEFAULT, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion,
-    coalesce_ranges,
-};
+use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -37,6 +34,8 @@ use crate::base::{Error, ErrorKind, Result, check_threads, waiting};
 const AHEAD: usize = 128;
 /// What is read with one request, unless it is asked for in one piece: more takes less time in several side by side.
 const REQUEST_BYTES_MAX: u64 = 8 << 20;
+/// Ranges with no more than this between them are read together, whatever they are.
+const NEAR_BYTES: u64 = 16 << 10;
 /// A request is retried at most this often, for at most this long.
 const TRIES_MAX: usize = 6;
 const TRIED_FOR: Duration = Duration::from_secs(60);
@@ -235,35 +234,38 @@ where
     ask_again(read, |answer| answer.as_ref().is_err_and(|e| broke_off(e) || asks_again(e))).await
 }
 
-/// Ranges that are close together, and follow each other, in requests of at most [`REQUEST_BYTES_MAX`].
+/// Ranges that follow each other, in requests of at most [`REQUEST_BYTES_MAX`]: together as long as what lies between them is no more
+/// than they are, or next to nothing. Requests are made side by side, so that a request less saves little, and bytes cost time and
+/// money.
 fn runs(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
-    let mut start = ranges.first().map_or(0, |range| range.start);
+    let size = |range: &Range<u64>| range.end.saturating_sub(range.start);
+    let (mut start, mut wanted) = ranges.first().map_or((0, 0), |first| (first.start, size(first)));
     ranges.chunk_by(move |a, b| {
-        let close = b.start >= a.start && b.start.saturating_sub(a.end) <= OBJECT_STORE_COALESCE_DEFAULT;
-        let together = close && b.end.saturating_sub(start) <= REQUEST_BYTES_MAX;
-        if !together {
-            start = b.start;
-        }
+        let (span, all) = (b.end.saturating_sub(start), wanted + size(b));
+        let close = b.start.saturating_sub(a.end) <= NEAR_BYTES || span <= 2 * all;
+        let together = b.start >= a.end && close && span <= REQUEST_BYTES_MAX;
+        (start, wanted) = if together { (start, all) } else { (b.start, size(b)) };
         together
     })
 }
 
-/// Reads ranges as the client does, those that are close together in one request. The client's own function panics where the
-/// object ends before one of them begins. `None`: the object ends before one of them does.
+/// Reads ranges that follow each other with one request. `None`: the object ends before one of them does.
 async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> object_store::Result<Option<Vec<Bytes>>> {
+    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Some(Vec::new())) };
     // No object is that long, and a server that cannot parse the number sends the whole object.
-    if ranges.iter().any(|range| i64::try_from(range.end).is_err()) {
+    if i64::try_from(last.end).is_err() {
         return Ok(None);
     }
-    let read = |range: Range<u64>| async move {
-        let bytes = client.get_range(path, range.clone()).await.map_err(Some)?;
-        if bytes.len() as u64 == range.end - range.start { Ok(bytes) } else { Err(None) }
-    };
-    match coalesce_ranges(ranges, read, OBJECT_STORE_COALESCE_DEFAULT).await {
-        Ok(parts) => Ok(Some(parts)),
-        Err(None) => Ok(None),
-        Err(Some(e)) => Err(e),
+    let read = client.get_range(path, first.start..last.end).await?;
+    if read.len() as u64 != last.end - first.start {
+        return Ok(None);
     }
+    let part = |range: &Range<u64>| {
+        let part = read.slice((range.start - first.start) as usize..(range.end - first.start) as usize);
+        // To keep a small part would be to keep all that was read.
+        if part.len() * 2 < read.len() { Bytes::copy_from_slice(&part) } else { part }
+    };
+    Ok(Some(ranges.iter().map(part).collect()))
 }
 
 /// To delete what is gone changes nothing.

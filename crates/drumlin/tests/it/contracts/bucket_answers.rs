@@ -192,3 +192,68 @@ fn an_object_that_ends_early_is_distinguished_from_one_that_cannot_be_read() {
         assert!(e.message().contains("blocks/416/7.blk"), "{e}");
     }
 }
+
+/// A server of one object; tells how many bytes it sends in each answer.
+fn serve_ranges(object: &[u8], listener: &TcpListener, told: &std::sync::mpsc::Sender<usize>) {
+    std::thread::scope(|scope| {
+        loop {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 2048];
+            let n = stream.read(&mut head).unwrap_or(0);
+            if n == 0 {
+                break;
+            }
+            let head = String::from_utf8_lossy(&head[..n]).to_ascii_lowercase();
+            let (_, range) = head.split_once("range: bytes=").unwrap();
+            let (first, last) = range.lines().next().unwrap().trim().split_once('-').unwrap();
+            let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+            told.send(last + 1 - first).unwrap();
+            scope.spawn(move || {
+                let head = format!(
+                    "HTTP/1.1 206 Part\r\nContent-Length: {}\r\nContent-Range: bytes {first}-{last}/{}\r\nETag: \"x\"\r\n\
+                     Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\nConnection: close\r\n\r\n",
+                    last + 1 - first,
+                    object.len()
+                );
+                stream.write_all(head.as_bytes()).unwrap();
+                stream.write_all(&object[first..=last]).unwrap();
+            });
+        }
+    });
+}
+
+/// Parts of an object come with at most twice their bytes and 64 KiB for each, whatever lies between them, and with few requests where
+/// they are near each other.
+#[test]
+fn no_more_is_read_than_twice_what_is_wanted() {
+    let object: Vec<u8> = (0..24_u32 << 20).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    crate::seeds::each(0..20, 5, |seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let (gap, size) = [(2_000_000, 20_000), (100_000, 1_000), (8_000, 500), (30_000, 60_000), (1 << 20, 1 << 20)][seed as usize % 5];
+        let (mut ranges, mut at) = (Vec::new(), rng.u64(0..1000));
+        while at + size < object.len() as u64 && ranges.len() < 40 {
+            let end = at + rng.u64(0..=size);
+            ranges.push(at..end);
+            at = end + rng.u64(0..=gap);
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (told, sent) = std::sync::mpsc::channel();
+        let found = std::thread::scope(|scope| {
+            let object = &object;
+            scope.spawn(move || serve_ranges(object, &listener, &told));
+            let found = bucket(&format!("http://{address}")).get_ranges("a", &ranges);
+            drop(TcpStream::connect(address).unwrap());
+            found
+        });
+        let found = found.unwrap();
+        assert!(ranges.iter().zip(&found).all(|(range, part)| *part == object[range.start as usize..range.end as usize]));
+        let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let sent: Vec<usize> = sent.iter().collect();
+        let bytes = sent.iter().sum::<usize>() as u64;
+        assert!(bytes <= 2 * wanted + ranges.len() as u64 * (64 << 10), "{bytes} bytes for {wanted}: {ranges:?}");
+        if gap == 8_000 {
+            assert_eq!(sent.len(), 1, "{ranges:?}");
+        }
+    });
+}
