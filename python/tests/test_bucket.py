@@ -376,3 +376,43 @@ def test_an_endpoint_of_the_environment(place: tuple[str, dict[str, str]], monke
             with drumlin.open(uri) as store:
                 store.tree.put("n", variable)
                 assert store.tree.get("n") == variable
+
+
+def test_a_profile_gives_credentials(
+    place: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Keys in a file and those that a program prints, named by an option, a variable, or not at all."""
+    uri, options = place
+    key, secret = options["aws_access_key_id"], options["aws_secret_access_key"]
+    folder = tmp_path / ".aws"
+    folder.mkdir()
+    printed = json.dumps({"Version": 1, "AccessKeyId": key, "SecretAccessKey": secret})
+    (tmp_path / "printed.json").write_text(printed)
+    where = f"region = {options['region']}\nendpoint_url = {options['endpoint']}\n"
+    (folder / "credentials").write_text(
+        f"[kept]\naws_access_key_id = {key}\naws_secret_access_key = {secret}\n"
+        f"[wrong]\naws_access_key_id = {key}\naws_secret_access_key = canary-wrong-9876\n"
+    )
+    (folder / "config").write_text(
+        f"[default]\ncredential_process = cat '{tmp_path}/printed.json'\n{where}"
+        f"[profile kept]\n{where}[profile wrong]\n{where}"
+    )
+    for variable in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for named, profile in ((False, None), (True, "kept"), (False, "kept"), (True, "default")):
+        with monkeypatch.context() as environment:
+            if profile is not None and not named:
+                environment.setenv("AWS_PROFILE", profile)
+            given = {"aws_profile": profile} if named and profile is not None else None
+            with drumlin.open(uri, storage_options=given) as store:
+                store.append("t", {"n": [1]})
+    with drumlin.open(uri, storage_options=options) as store:
+        assert store.read("t").to_dicts() == [{"n": 1}] * 4
+    with pytest.raises(drumlin.InvalidArgument, match="no profile 'nobody'; profiles there: default, kept, wrong"):
+        drumlin.open(uri, storage_options={"aws_profile": "nobody"})
+    with pytest.raises(drumlin.InvalidArgument, match="leave out one of both"):
+        drumlin.open(uri, storage_options={**options, "aws_profile": "kept"})
+    with pytest.raises(drumlin.Error) as refused:
+        drumlin.open(uri, storage_options={"aws_profile": "wrong"}).read("t")
+    assert "canary" not in str(refused.value) + repr(refused.value.__cause__)

@@ -73,8 +73,8 @@ def open(
 
     A bucket's credentials come from the environment or from ``storage_options``, with the names of the ``object_store``
     crate: ``{"endpoint": "http://localhost:9000", "region": "us-east-1", "aws_access_key_id": ..., ...}``.
-    ``io_threads`` (default 2) threads wait for its answers. A bucket must support conditional writes; this is tested
-    before a store is created in it.
+    ``"aws_profile"`` names a profile in the files of Amazon's tools. ``io_threads`` (default 2) threads wait for its
+    answers. A bucket must support conditional writes; this is tested before a store is created in it.
 
     ``memory_bytes`` limits the memory for writes and rewrites (default 1 GiB), ``cache_bytes`` that for data kept after
     reading (default 256 MiB), ``cpu_threads`` the number of threads (default: one per core; at most 1024). Once the log

@@ -39,7 +39,10 @@ impl Doctor {
                 })
                 .collect();
             let clock = diagnosis.clock_micros;
-            out.json(&json!({"fit": diagnosis.is_fit(), "findings": findings, "clock_ahead_micros": clock}))?;
+            let keeps = diagnosis.keeps_replaced;
+            out.json(&json!({
+                "fit": diagnosis.is_fit(), "findings": findings, "clock_ahead_micros": clock, "keeps_replaced": keeps,
+            }))?;
         } else {
             writeln!(out, "{diagnosis}")?;
         }

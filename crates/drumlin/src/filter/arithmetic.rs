@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Datum, Decimal64Array, Decimal128Array, Float64Array, Int64Array, RecordBatch, Scalar,
+    Array, ArrayRef, BooleanArray, Datum, Decimal64Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+    Scalar,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DECIMAL64_MAX_PRECISION, DataType};
@@ -396,7 +397,10 @@ fn apply_narrow(op: ArithmeticOp, left: &ColumnarValue, right: &ColumnarValue) -
     if op == ArithmeticOp::Multiply {
         let (Data::Narrow(a, a_scale), Data::Narrow(b, b_scale)) = (&left.data, &right.data) else { return None };
         let most = fits(a.most.checked_mul(b.most))?;
-        return Some((Narrow { values: zipped(&a.values, &b.values, i64::wrapping_mul).into(), most }, a_scale + b_scale));
+        return Some((
+            Narrow { values: zipped(&a.values, &b.values, i64::wrapping_mul).into(), most },
+            a_scale + b_scale,
+        ));
     }
     let (a, b, scale) = ColumnarValue::same_scale(left, right)?;
     let sum = || fits(a.most.checked_add(b.most));

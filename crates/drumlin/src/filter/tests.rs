@@ -143,7 +143,8 @@ fn overflow_is_an_error_and_nulls_are_not_looked_at() {
 #[test]
 fn remainders_are_exact_at_every_size() {
     let mut random = fastrand::Rng::with_seed(7);
-    let edges = [0, 1, 2, 3, 99, 100, 101, (1 << 31) - 1, 1 << 31, (1 << 51) + 1, (1 << 52) - 1, (1 << 52) + 1, i64::MAX];
+    let edges =
+        [0, 1, 2, 3, 99, 100, 101, (1 << 31) - 1, 1 << 31, (1 << 51) + 1, (1 << 52) - 1, (1 << 52) + 1, i64::MAX];
     for _ in 0..400 {
         let bits = random.u32(1..64);
         let mut values: Vec<i64> = (0..40).map(|_| random.i64(..) >> (64 - bits)).collect();
@@ -156,10 +157,8 @@ fn remainders_are_exact_at_every_size() {
         };
         let divisor = if random.bool() { divisor } else { -divisor };
         let expected: Vec<i64> = values.iter().map(|value| value.wrapping_rem(divisor)).collect();
-        let columns: Vec<(&str, ArrayRef)> = vec![
-            ("n", Arc::new(Int64Array::from(values.clone()))),
-            ("r", Arc::new(Int64Array::from(expected))),
-        ];
+        let columns: Vec<(&str, ArrayRef)> =
+            vec![("n", Arc::new(Int64Array::from(values.clone()))), ("r", Arc::new(Int64Array::from(expected)))];
         let all: String = (0..values.len()).map(|_| 't').collect();
         assert_eq!(rows(&format!("n % ({divisor}) = r"), &batch(columns)), all, "{values:?} % {divisor}");
     }

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
+use object_store::{CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
 use tokio::runtime::Runtime;
 use url::Url;
 
+use self::profile::Profile;
 use super::Tag;
 use super::answers::{asks_again, broke_off, ends_before, error, redact, secrets, shortened};
 use super::settings::{check_address, check_settings, settings};
@@ -45,6 +46,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 mod ask;
 mod objects;
+mod profile;
 
 type Client = Arc<dyn ObjectStore>;
 
@@ -57,6 +59,7 @@ pub struct BucketStorage {
     prefix: Path,
     runtime: Option<Runtime>,
     secrets: Arc<Vec<String>>,
+    is_s3: bool,
 }
 
 impl std::fmt::Debug for BucketStorage {
@@ -81,7 +84,58 @@ pub fn is_bucket(uri: &str) -> bool {
     })
 }
 
-fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> Result<Client> {
+/// The option that names a profile.
+const PROFILE: &str = "aws_profile";
+
+/// The profile from which credentials come, and the options of the client, with what the profile says beside these.
+fn with_profile(
+    scheme: &ObjectStoreScheme,
+    options: &BTreeMap<String, String>,
+) -> Result<(Option<Profile>, BTreeMap<String, String>)> {
+    let mut options = options.clone();
+    if *scheme != ObjectStoreScheme::AmazonS3 {
+        return Ok((None, options));
+    }
+    let named = options.remove(PROFILE);
+    let given = settings::<AmazonS3ConfigKey>(&options)?;
+    let has = |wanted: AmazonS3ConfigKey| given.iter().any(|(key, _)| *key == wanted);
+    let keys = has(AmazonS3ConfigKey::AccessKeyId) || has(AmazonS3ConfigKey::SecretAccessKey);
+    if keys || has(AmazonS3ConfigKey::SkipSignature) {
+        return match named {
+            Some(name) => Err(Error::invalid(format!(
+                "options name the profile '{name}' and give keys, too; leave out one of both"
+            ))),
+            None => Ok((None, options)),
+        };
+    }
+    let environment = |variable: &str| std::env::var(variable).ok();
+    let Some(profile) = Profile::find(named.as_deref(), &environment)? else { return Ok((None, options)) };
+    let unset = |variables: &[&str]| variables.iter().all(|variable| environment(variable).is_none());
+    if let Some(region) = profile.region()
+        && !has(AmazonS3ConfigKey::Region)
+        && !has(AmazonS3ConfigKey::DefaultRegion)
+        && unset(&["AWS_REGION", "AWS_DEFAULT_REGION"])
+    {
+        options.insert("aws_region".into(), region.to_owned());
+    }
+    if let Some(endpoint) = profile.endpoint()
+        && !has(AmazonS3ConfigKey::Endpoint)
+        && !has(AmazonS3ConfigKey::S3Endpoint)
+        && unset(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"])
+    {
+        options.insert("aws_endpoint".into(), endpoint.to_owned());
+    }
+    Ok((Some(profile), options))
+}
+
+type SharedCredentials = Arc<dyn CredentialProvider<Credential = AwsCredential>>;
+
+fn client(
+    url: &Url,
+    options: &BTreeMap<String, String>,
+    credentials: Option<SharedCredentials>,
+    retry: RetryConfig,
+) -> Result<Client> {
     let (scheme, _) = ObjectStoreScheme::parse(url).map_err(|_| {
         Error::invalid(format!("'{}://' is not a known kind of bucket; expected s3://, gs:// or az://", url.scheme()))
     })?;
@@ -107,6 +161,9 @@ fn client(url: &Url, options: &BTreeMap<String, String>, retry: RetryConfig) -> 
             let named = keys.iter().find_map(|key| builder.get_config_value(key));
             if named.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
                 builder = builder.with_allow_http(true);
+            }
+            if let Some(credentials) = credentials {
+                builder = builder.with_credentials(credentials);
             }
             Arc::new(builder.build().map_err(cannot)?)
         }
@@ -138,15 +195,18 @@ impl BucketStorage {
     /// `options` named as in the `object_store` crate (`aws_access_key_id`, `endpoint`, `region`, …); `io_threads` threads
     /// wait for answers.
     pub fn open(uri: &str, options: &BTreeMap<String, String>, io_threads: usize) -> Result<Self> {
-        let secrets = Arc::new(secrets(options));
         check_threads("io_threads", io_threads)?;
         let url = check_address(uri)?;
-        let (_, prefix) = ObjectStoreScheme::parse(&url).map_err(|_| {
+        let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|_| {
             Error::invalid(format!(
                 "'{}://' is not a known kind of bucket; expected s3://, gs:// or az://",
                 url.scheme()
             ))
         })?;
+        let (profile, options) = with_profile(&scheme, options)?;
+        let options = &options;
+        let secrets = secrets(options).into_iter().chain(profile.iter().flat_map(Profile::secrets)).collect();
+        let credentials = profile.map(Profile::credentials);
         // One installed earlier is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let retry = RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() };
@@ -158,11 +218,12 @@ impl BucketStorage {
             .map_err(|e| Error::unavailable("the I/O threads could not be started").with_source(e))?;
         let once = RetryConfig { max_retries: 0, ..retry.clone() };
         Ok(Self {
-            client: client(&url, options, retry)?,
-            once: client(&url, options, once)?,
+            client: client(&url, options, credentials.clone(), retry)?,
+            once: client(&url, options, credentials, once)?,
             prefix,
             runtime: Some(runtime),
-            secrets,
+            secrets: Arc::new(secrets),
+            is_s3: scheme == ObjectStoreScheme::AmazonS3,
         })
     }
 

@@ -120,6 +120,10 @@ impl Storage for InlineStorage {
         self.below()?.written_at(name)
     }
 
+    fn keeps_replaced(&self, written: &Tag) -> Option<bool> {
+        self.storage.keeps_replaced(written)
+    }
+
     fn get(&self, name: &str) -> Result<Bytes> {
         self.held(name).map_or_else(|| self.below()?.get(name), Ok)
     }

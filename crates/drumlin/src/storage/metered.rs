@@ -87,6 +87,10 @@ impl Storage for MeteredStorage {
         self.storage.written_at(name)
     }
 
+    fn keeps_replaced(&self, written: &Tag) -> Option<bool> {
+        self.storage.keeps_replaced(written)
+    }
+
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
         self.storage.prefetch(name, ranges);
     }

@@ -89,6 +89,13 @@ pub trait Storage: Send + Sync + std::fmt::Debug {
         Ok(None)
     }
 
+    /// Whether the system keeps objects that are replaced or deleted, going by the tag of one that was just written; `None` if it does not
+    /// say.
+    fn keeps_replaced(&self, written: &Tag) -> Option<bool> {
+        let _ = written;
+        None
+    }
+
     /// Announces that parts of an object will be read soon. A hint: nothing waits for it, nothing fails.
     fn prefetch(&self, name: &str, ranges: &[Range<u64>]) {
         let _ = (name, ranges);

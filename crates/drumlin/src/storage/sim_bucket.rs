@@ -76,6 +76,7 @@ struct BucketImage {
     clock: u64,
     /// The time it reports for written objects.
     time: Option<Timestamp>,
+    keeps_replaced: Option<bool>,
     /// Late puts: when they will be done, the name, the content, the condition.
     late: Vec<(u64, String, Bytes, Option<Option<u64>>)>,
 }
@@ -164,6 +165,11 @@ impl SimBucket {
     /// Sets its clock, which stands still.
     pub fn set_time(&self, time: Timestamp) {
         self.image.lock().time = Some(time);
+    }
+
+    /// From now on it says whether it keeps what is replaced.
+    pub fn set_keeps_replaced(&self, keeps: bool) {
+        self.image.lock().keeps_replaced = Some(keeps);
     }
 
     /// The process dies: none of its requests is done any more.
@@ -276,6 +282,10 @@ impl Storage for SimBucket {
 
     fn written_at(&self, _: &str) -> Result<Option<Timestamp>> {
         Ok(self.image.lock().time)
+    }
+
+    fn keeps_replaced(&self, _: &Tag) -> Option<bool> {
+        self.image.lock().keeps_replaced
     }
 
     fn get(&self, name: &str) -> Result<Bytes> {

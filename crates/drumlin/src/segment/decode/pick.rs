@@ -88,13 +88,7 @@ fn of_numbers(found: StoredNumbers, ptype: Ptype, picked: &[u32], data_type: &Da
 }
 
 /// Numbers whose tag was not read yet.
-fn of_words(
-    input: &mut Reader,
-    rows: usize,
-    ptype: Ptype,
-    data_type: &DataType,
-    picked: &[u32],
-) -> Result<ArrayRef> {
+fn of_words(input: &mut Reader, rows: usize, ptype: Ptype, data_type: &DataType, picked: &[u32]) -> Result<ArrayRef> {
     let byte = input.peek()?;
     if FormTag::of(byte)? == FormTag::Tree {
         input.u8()?;
@@ -223,7 +217,9 @@ mod tests {
             Arc::new(Decimal128Array::from_iter_values((0..n).map(|i| i128::from(i * 7919 % 100_003) << 20))),
             Arc::new(Decimal256Array::from_iter((0..n).map(|i| null(i, 8).then(|| i256::from_i128((i * i).into()))))),
             Arc::new(Decimal128Array::from_iter_values((0..n).map(|i| i128::from(i) << 80))),
-            Arc::new(TimestampNanosecondArray::from_iter((0..n).map(|i| null(i, 4).then_some(i * i % 9973 * 1_000_000 + 7)))),
+            Arc::new(TimestampNanosecondArray::from_iter(
+                (0..n).map(|i| null(i, 4).then_some(i * i % 9973 * 1_000_000 + 7)),
+            )),
         ];
         let tags =
             columns.iter().map(|column| FormTag::of(encode(column).unwrap().bytes[0]).unwrap()).collect::<Vec<_>>();

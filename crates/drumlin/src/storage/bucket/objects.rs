@@ -28,6 +28,12 @@ impl Storage for BucketStorage {
         Ok(Some(Timestamp(head.last_modified.timestamp_micros())))
     }
 
+    fn keeps_replaced(&self, written: &Tag) -> Option<bool> {
+        // Of S3 alone: others number the versions of objects whether they keep them or not. `null` has no versions besides.
+        let version = super::version(written).version;
+        self.is_s3.then(|| version.is_some_and(|version| version != "null"))
+    }
+
     fn get(&self, name: &str) -> Result<Bytes> {
         self.wait(self.ask(name))?.map_err(|e| self.error(name, &e))
     }

@@ -31,6 +31,9 @@ pub struct Diagnosis {
     /// if the bucket does not report the time. The order of commits depends on no clock; how long released blocks are kept,
     /// what retention keeps for a time and versions as of a time do.
     pub clock_micros: Option<i64>,
+    /// Whether the bucket keeps objects that are replaced or deleted, as one with versions does; `None` if it does not say. A store replaces
+    /// its root with each commit, so they add up, and what a purge deletes is there still.
+    pub keeps_replaced: Option<bool>,
 }
 
 impl Diagnosis {
@@ -59,6 +62,13 @@ impl fmt::Display for Diagnosis {
                 )?;
             }
         }
+        if self.keeps_replaced == Some(true) {
+            writeln!(
+                f,
+                "versions: the bucket keeps what is replaced and deleted, also by a purge; have it expire noncurrent versions, \
+                 or suspend versioning"
+            )?;
+        }
         write!(f, "{}", if self.is_fit() { "fit for a store" } else { "not fit for a store" })
     }
 }
@@ -72,7 +82,7 @@ const PROBE_RETRY_MICROS: u64 = 60_000_000;
 
 impl Diagnosis {
     /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
-    /// Leaves nothing there, and does not look at a store that is there.
+    /// Leaves nothing there but what the bucket keeps, and does not look at a store that is there.
     ///
     /// # Errors
     /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
@@ -126,9 +136,14 @@ impl Diagnosis {
             clock.set(clock_ahead(&storage, env, &name(ROUNDS), &body)?);
             Ok(())
         });
-        let all: Vec<String> = (0..=ROUNDS).map(name).collect();
+        let keeps = Cell::new(None);
+        time("write one on a condition", 1, &|_| {
+            keeps.set(storage.keeps_replaced(&storage.put_if_match(&name(ROUNDS + 1), &body, None)?));
+            Ok(())
+        });
+        let all: Vec<String> = (0..=ROUNDS + 1).map(name).collect();
         time("delete many at once", 1, &|_| storage.delete_many(&all).into_iter().collect());
-        diagnosis.clock_micros = clock.get();
+        (diagnosis.clock_micros, diagnosis.keeps_replaced) = (clock.get(), keeps.get());
         let left: BTreeMap<String, u64> =
             storage.list(names::PROBE).into_iter().flatten().map(|object| (object.name, object.bytes)).collect();
         if let Some(stays) = all.iter().find(|name| left.contains_key(*name)) {

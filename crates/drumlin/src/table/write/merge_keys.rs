@@ -93,9 +93,10 @@ impl SourceKeys {
     fn likely(&self, columns: &[ArrayRef]) -> Option<UInt32Array> {
         let filter = self.numbers.as_ref()?;
         let hashes = hashes_of_integers(columns)?;
-        let nulls = columns.iter().filter(|_| self.nulls_equal).fold(None, |nulls, column| {
-            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-        });
+        let nulls = columns
+            .iter()
+            .filter(|_| self.nulls_equal)
+            .fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref()));
         // What lies under a null is any value.
         let unsure = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         let likely = hashes.iter().enumerate().filter(|(row, hash)| filter.may_have(**hash) || unsure(*row));
@@ -182,9 +183,10 @@ impl KeyRows {
         let columns: Vec<ArrayRef> = columns.into_iter().map(canonical).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields).map_err(|e| Error::schema_mismatch(e.to_string()))?;
-        let nulls = columns.iter().filter(|_| !nulls_equal).fold(None, |nulls, column| {
-            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
-        });
+        let nulls = columns
+            .iter()
+            .filter(|_| !nulls_equal)
+            .fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref()));
         Ok(Self { rows: converter.convert_columns(&columns)?, nulls })
     }
 

@@ -229,7 +229,8 @@ fn no_more_is_read_than_twice_what_is_wanted() {
     let object: Vec<u8> = (0..24_u32 << 20).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
     crate::seeds::each(0..20, 5, |seed| {
         let mut rng = fastrand::Rng::with_seed(seed);
-        let (gap, size) = [(2_000_000, 20_000), (100_000, 1_000), (8_000, 500), (30_000, 60_000), (1 << 20, 1 << 20)][seed as usize % 5];
+        let (gap, size) = [(2_000_000, 20_000), (100_000, 1_000), (8_000, 500), (30_000, 60_000), (1 << 20, 1 << 20)]
+            [seed as usize % 5];
         let (mut ranges, mut at) = (Vec::new(), rng.u64(0..1000));
         while at + size < object.len() as u64 && ranges.len() < 40 {
             let end = at + rng.u64(0..=size);
@@ -247,7 +248,9 @@ fn no_more_is_read_than_twice_what_is_wanted() {
             found
         });
         let found = found.unwrap();
-        assert!(ranges.iter().zip(&found).all(|(range, part)| *part == object[range.start as usize..range.end as usize]));
+        assert!(
+            ranges.iter().zip(&found).all(|(range, part)| *part == object[range.start as usize..range.end as usize])
+        );
         let wanted: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let sent: Vec<usize> = sent.iter().collect();
         let bytes = sent.iter().sum::<usize>() as u64;
@@ -256,4 +259,27 @@ fn no_more_is_read_than_twice_what_is_wanted() {
             assert_eq!(sent.len(), 1, "{ranges:?}");
         }
     });
+}
+
+/// Whether a bucket keeps what is replaced is known by the number that it gives to what was written.
+#[test]
+fn a_bucket_with_versions_is_known() {
+    for (head, keeps) in
+        [("x-amz-version-id: 3sL4kqtJlcpXroDTDmJ\r\n", true), ("x-amz-version-id: null\r\n", false), ("", false)]
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                request(&mut stream);
+                let head =
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"x\"\r\n{head}Connection: close\r\n\r\n");
+                stream.write_all(head.as_bytes()).unwrap();
+            });
+            let bucket = bucket(&format!("http://{address}"));
+            let tag = bucket.put_if_match("root", &[Bytes::from_static(b"new")], None).unwrap();
+            assert_eq!(bucket.keeps_replaced(&tag), Some(keeps), "{head}");
+        });
+    }
 }

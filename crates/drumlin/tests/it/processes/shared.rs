@@ -268,10 +268,16 @@ fn a_bucket_that_does_not_keep_its_promises_is_refused() {
 }
 
 #[test]
-fn the_doctor_compares_clocks() {
+fn the_doctor_compares_clocks_and_tells_of_versions() {
     let (bucket, clock) = (SimBucket::new(), clock());
     let examine = || drumlin::Diagnosis::of_bucket(std::sync::Arc::new(bucket.clone()), &env(&clock, 1, 2)).unwrap();
-    assert_eq!(examine().clock_micros, None);
+    assert_eq!((examine().clock_micros, examine().keeps_replaced), (None, None));
+    for keeps in [true, false] {
+        bucket.set_keeps_replaced(keeps);
+        let diagnosis = examine();
+        assert_eq!((diagnosis.keeps_replaced, diagnosis.is_fit()), (Some(keeps), true));
+        assert_eq!(diagnosis.to_string().contains("versions: the bucket keeps"), keeps);
+    }
     let now = 1_000_000;
     for (bucket_says, ahead) in
         [(now, 0), (now - 999_999, 0), (now - 61_000_000, 60_000_001), (now + 3_000_000, -3_000_000)]
