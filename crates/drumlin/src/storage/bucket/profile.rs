@@ -33,13 +33,13 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// A profile with credentials.
 pub struct Profile {
     name: String,
-    places: Places,
+    files: ProfileFiles,
     settings: Settings,
 }
 
 /// Where profiles are.
 #[derive(Clone, Debug)]
-struct Places {
+struct ProfileFiles {
     credentials: PathBuf,
     config: PathBuf,
     /// The tokens of SSO logins.
@@ -50,7 +50,7 @@ struct Places {
 
 /// Where a profile's credentials come from.
 #[derive(Debug)]
-enum Source {
+enum ProfileSource {
     Keys(AwsCredential),
     Sso(Sso),
     Process(String),
@@ -75,7 +75,7 @@ struct Found {
 /// When the files were written, and their sizes.
 type Stamps = [Option<(SystemTime, u64)>; 2];
 
-impl Places {
+impl ProfileFiles {
     fn new(environment: Environment<'_>) -> Option<Self> {
         let home = environment("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".aws"));
         let named = |variable: &str| environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -121,7 +121,7 @@ impl Places {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for ProfileFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} and {}", self.credentials.display(), self.config.display())
     }
@@ -166,12 +166,12 @@ impl Profile {
             "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",
         ];
-        if named.is_none() && OTHERS.iter().any(|variable| there(&variable)) {
+        if named.is_none() && OTHERS.iter().any(there) {
             return Ok(None);
         }
         let variable = environment("AWS_PROFILE").filter(|name| !name.is_empty());
         let asked = named.map(str::to_owned).or(variable);
-        let Some(places) = Places::new(environment) else {
+        let Some(files) = ProfileFiles::new(environment) else {
             return match asked {
                 Some(name) => Err(Error::invalid(format!(
                     "profile '{name}' cannot be looked up, since HOME is not set; set AWS_SHARED_CREDENTIALS_FILE and \
@@ -181,15 +181,15 @@ impl Profile {
             };
         };
         let name = asked.clone().unwrap_or_else(|| "default".into());
-        let settings = match (places.settings(&name)?, &asked) {
+        let settings = match (files.settings(&name)?, &asked) {
             (Ok(settings), _) => settings,
             (Err(_), None) => return Ok(None),
             (Err(others), Some(_)) => {
                 let there = if others.is_empty() { "none".into() } else { others.join(", ") };
-                return Err(Error::invalid(format!("{places} have no profile '{name}'; profiles there: {there}")));
+                return Err(Error::invalid(format!("{files} have no profile '{name}'; profiles there: {there}")));
             }
         };
-        let profile = Self { name, places, settings };
+        let profile = Self { name, files, settings };
         match (profile.source(), asked) {
             (Ok(_), _) => Ok(Some(profile)),
             (Err(_), None) if !profile.settings.contains_key("role_arn") => Ok(None),
@@ -215,26 +215,26 @@ impl Profile {
 
     /// What gives its credentials to a client.
     pub fn credentials(self) -> Arc<dyn CredentialProvider<Credential = AwsCredential>> {
-        Arc::new(ProfileCredentials { name: self.name, places: self.places, found: Mutex::new(None) })
+        Arc::new(ProfileCredentials { name: self.name, files: self.files, found: Mutex::new(None) })
     }
 
     fn setting(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    fn source(&self) -> Result<Source> {
+    fn source(&self) -> Result<ProfileSource> {
         let name = &self.name;
-        let lacks = |what: &str| Error::invalid(format!("profile '{name}' has no '{what}'; {} need it", self.places));
+        let lacks = |what: &str| Error::invalid(format!("profile '{name}' has no '{what}'; {} need it", self.files));
         let needed = |what: &str| self.setting(what).map(str::to_owned).ok_or_else(|| lacks(what));
         let has = |what: &str| self.setting(what).is_some();
         if has("aws_access_key_id") || has("aws_secret_access_key") {
             let token = self.setting("aws_session_token").map(str::to_owned);
             let (key_id, secret_key) = (needed("aws_access_key_id")?, needed("aws_secret_access_key")?);
-            return Ok(Source::Keys(AwsCredential { key_id, secret_key, token }));
+            return Ok(ProfileSource::Keys(AwsCredential { key_id, secret_key, token }));
         }
         if has("sso_account_id") || has("sso_role_name") {
             let (start, region) = (needed("sso_start_url")?, needed("sso_region")?);
-            return Ok(Source::Sso(Sso {
+            return Ok(ProfileSource::Sso(Sso {
                 start,
                 region,
                 account: needed("sso_account_id")?,
@@ -242,7 +242,7 @@ impl Profile {
             }));
         }
         if let Some(command) = self.setting("credential_process") {
-            return Ok(Source::Process(command.to_owned()));
+            return Ok(ProfileSource::Process(command.to_owned()));
         }
         let advice = format!("`credential_process = aws configure export-credentials --profile {name}`");
         Err(Error::invalid(match self.setting("role_arn") {
@@ -252,7 +252,7 @@ impl Profile {
             None => format!(
                 "profile '{name}' has no credentials: expected aws_access_key_id and aws_secret_access_key, an SSO \
                  account, or credential_process in {}",
-                self.places
+                self.files
             ),
         }))
     }
@@ -261,7 +261,7 @@ impl Profile {
 /// Gives a profile's credentials, those that are good now.
 struct ProfileCredentials {
     name: String,
-    places: Places,
+    files: ProfileFiles,
     found: Mutex<Option<Found>>,
 }
 
@@ -285,7 +285,7 @@ impl CredentialProvider for ProfileCredentials {
             let failed = |e: Error| object_store::Error::Generic { store: "S3", source: e.into() };
             // One call looks, the others wait for what it finds.
             let mut found = self.found.lock().await;
-            let (now, stamps) = (SystemTime::now(), self.places.stamps());
+            let (now, stamps) = (SystemTime::now(), self.files.stamps());
             let expires = found.as_ref().and_then(|found| found.expires);
             let same = found.as_ref().is_some_and(|found| found.stamps == stamps);
             if let Some(found) = found.as_ref().filter(|_| same && expires.is_none_or(|at| now + AHEAD < at)) {
@@ -306,12 +306,12 @@ impl CredentialProvider for ProfileCredentials {
 impl ProfileCredentials {
     async fn look(&self, stamps: Stamps) -> Result<Found> {
         let name = &self.name;
-        let settings = self.places.settings(name)?.map_err(|_| Error::invalid(format!("profile '{name}' is gone")))?;
-        let profile = Profile { name: name.clone(), places: self.places.clone(), settings };
+        let settings = self.files.settings(name)?.map_err(|_| Error::invalid(format!("profile '{name}' is gone")))?;
+        let profile = Profile { name: name.clone(), files: self.files.clone(), settings };
         let (credential, expires) = match profile.source()? {
-            Source::Keys(keys) => (keys, None),
-            Source::Sso(sso) => self.ask_sso(&sso).await?,
-            Source::Process(command) => self.ask_process(command).await?,
+            ProfileSource::Keys(keys) => (keys, None),
+            ProfileSource::Sso(sso) => self.ask_sso(&sso).await?,
+            ProfileSource::Process(command) => self.ask_process(command).await?,
         };
         Ok(Found { credential: Arc::new(credential), expires, stamps })
     }
@@ -369,7 +369,7 @@ impl ProfileCredentials {
             expiration: u64,
         }
         let token = self.token(sso)?;
-        let server = match &self.places.sso {
+        let server = match &self.files.sso {
             Some(address) => address.trim_end_matches('/').to_owned(),
             None => format!("https://portal.sso.{}.amazonaws.com", sso.region),
         };
@@ -406,7 +406,7 @@ impl ProfileCredentials {
             access_token: Option<String>,
             expires_at: Option<String>,
         }
-        let files = std::fs::read_dir(&self.places.tokens).into_iter().flatten().flatten();
+        let files = std::fs::read_dir(&self.files.tokens).into_iter().flatten().flatten();
         let kept = files.filter_map(|file| serde_json::from_slice::<Kept>(&std::fs::read(file.path()).ok()?).ok());
         let good = |kept: Kept| {
             let until = time_of(&kept.expires_at?)?;

@@ -122,7 +122,7 @@ fn a_profile_is_named_by_an_option_or_a_variable_or_is_the_default() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_used_is_refused_and_no_secret_is_told() {
+fn a_profile_that_cannot_be_used_is_refused_without_secrets() {
     let home = Home::new(CREDENTIALS, CONFIG);
     for (name, told) in [
         ("nobody", "have no profile 'nobody'; profiles there: default, empty, half, role, work"),
