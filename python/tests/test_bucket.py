@@ -400,12 +400,13 @@ def test_a_profile_gives_credentials(
     for variable in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for named, profile in ((False, None), (True, "kept"), (False, "kept"), (True, "default")):
+    with drumlin.open(uri) as store:
+        store.write("t", {"n": [1]})
+    for named, profile in ((True, "kept"), (False, "kept"), (True, "default")):
         with monkeypatch.context() as environment:
-            if profile is not None and not named:
+            if not named:
                 environment.setenv("AWS_PROFILE", profile)
-            given = {"aws_profile": profile} if named and profile is not None else None
-            with drumlin.open(uri, storage_options=given) as store:
+            with drumlin.open(uri, storage_options={"aws_profile": profile} if named else None) as store:
                 store.append("t", {"n": [1]})
     with drumlin.open(uri, storage_options=options) as store:
         assert store.read("t").to_dicts() == [{"n": 1}] * 4
