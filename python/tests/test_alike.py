@@ -74,6 +74,11 @@ def test_what_differs_is_not_taken_for_alike(store: drumlin.Store) -> None:
         first.rename_axis(columns="labels"),
         first[["b", "a"]],
         first.iloc[:0],
+        first.assign(b=pd.period_range("2020", periods=2, freq="M")),
+        first.assign(b=pd.to_datetime([1, 2]).tz_localize("UTC")),
+        first.assign(b=pd.to_timedelta([1, 2])),
+        first.assign(b=pd.to_datetime([1, 2])),
+        first.assign(b=pd.period_range("2020", periods=2, freq="M")).reset_index(drop=True),
         first,
         *(first.set_axis(pd.RangeIndex(start, start + 2, name=name)) for start in (0, 4) for name in (None, "t", 7)),
         first.set_axis(pd.RangeIndex(4, 0, -2)),
@@ -81,6 +86,7 @@ def test_what_differs_is_not_taken_for_alike(store: drumlin.Store) -> None:
     for at, frame in enumerate(others):
         store.write("first", first)
         store.write("ranged", first.reset_index(drop=True))
+        store.write("times", first.assign(b=pd.to_datetime([1, 2])))
         store.write(f"t{at}", frame)
         pd.testing.assert_frame_equal(store.read(f"t{at}").to_pandas(), frame, check_freq=False)
     noted = first.copy()

@@ -32,8 +32,10 @@ def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
         return None
     if ranged and not (index.name is None or isinstance(index.name, str)):
         return None
-    arrays = [getattr(values, "_ndarray", values) for values in columns()]
-    types = tuple(getattr(values, "dtype", None) for values in arrays)
+    owns = list(columns())
+    # Periods, and times of a zone, are kept in arrays of NumPy that do not say so.
+    types = tuple(getattr(values, "dtype", None) for values in owns)
+    arrays = [getattr(values, "_ndarray", values) for values in owns]
     if not all(map(_is_simple, types)) or frame.attrs or not frame.flags.allows_duplicate_labels:
         return None
     labels = frame.columns
