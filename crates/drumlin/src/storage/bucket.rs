@@ -306,8 +306,8 @@ fn runs(ranges: &[Range<u64>]) -> impl Iterator<Item = &[Range<u64>]> {
     let size = |range: &Range<u64>| range.end.saturating_sub(range.start);
     let (mut start, mut wanted) = ranges.first().map_or((0, 0), |first| (first.start, size(first)));
     ranges.chunk_by(move |a, b| {
-        let (span, all) = (b.end.saturating_sub(start), wanted + size(b));
-        let close = b.start.saturating_sub(a.end) <= NEAR_BYTES || span <= 2 * all;
+        let (span, all) = (b.end.saturating_sub(start), u64::saturating_add(wanted, size(b)));
+        let close = b.start.saturating_sub(a.end) <= NEAR_BYTES || span.div_ceil(2) <= all;
         let together = b.start >= a.end && close && span <= REQUEST_BYTES_MAX;
         (start, wanted) = if together { (start, all) } else { (b.start, size(b)) };
         together
@@ -455,7 +455,11 @@ mod tests {
         const MB: u64 = 1 << 20;
         let told = |ranges: &[Range<u64>]| runs(ranges).map(<[_]>::len).collect::<Vec<_>>();
         assert!(told(&[]).is_empty());
-        assert_eq!(told(&[0..1, 2..3, MB..MB + 1]), [3]);
+        // What lies between is no more than they are, or next to nothing.
+        assert_eq!(told(&[0..1, 2..3, MB..MB + 1]), [2, 1]);
+        assert_eq!(told(&[0..1, NEAR_BYTES + 1..NEAR_BYTES + 2, 2 * NEAR_BYTES + 3..2 * NEAR_BYTES + 4]), [2, 1]);
+        assert_eq!(told(&[0..MB, 2 * MB..3 * MB, 5 * MB..6 * MB]), [3]);
+        assert_eq!(told(&[0..MB, 4 * MB..5 * MB]), [1, 1]);
         assert_eq!(told(&[0..1, 2..3, 4 * MB..5 * MB, 3..4]), [2, 1, 1]);
         // A long one stays whole.
         assert_eq!(told(&[0..30 * MB, 30 * MB..31 * MB, 31 * MB..38 * MB, 38 * MB..39 * MB]), [1, 2, 1]);
