@@ -23,15 +23,18 @@ _PANDAS = b"pandas"
 _MANY_ROWS = 10_000
 
 
-def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
-    """What frames that are alike have in common, and the values of its columns; None if it is not so simple."""
-    index = frame.index
+def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any], bytes | None] | None:
+    """What frames that are alike have in common, the values of its columns, and what its description begins with if its
+    index is a RangeIndex; None if it is not so simple."""
+    index, span = frame.index, None
     columns = getattr(frame, "_iter_column_arrays", None)
-    ranged = isinstance(index, pd.RangeIndex)
     if columns is None or isinstance(index, pd.MultiIndex) or not _is_simple(index.dtype):
         return None
-    if ranged and not (index.name is None or isinstance(index.name, str)):
-        return None
+    if isinstance(index, pd.RangeIndex):
+        if not (index.name is None or isinstance(index.name, str)):
+            return None
+        ends = {"start": index.start, "stop": index.stop, "step": index.step}
+        span = f'{{"index_columns": [{json.dumps({"kind": "range", "name": index.name, **ends})}]'.encode()
     owns = list(columns())
     # Periods, and times of a zone, are kept in arrays of NumPy that do not say so.
     types = tuple(getattr(values, "dtype", None) for values in owns)
@@ -42,35 +45,27 @@ def _kind(frame: pd.DataFrame) -> tuple[Any, list[Any]] | None:
     if type(labels) is not pd.Index:
         return None
     try:
-        kind = (tuple(labels), labels.name, str(labels.dtype), types, ranged, index.name, type(index.name), index.dtype)
+        named = (index.name, type(index.name), index.dtype)
+        kind = (tuple(labels), labels.name, str(labels.dtype), types, span is None, *named)
         hash(kind)
     except TypeError:
         return None
-    return kind, arrays
+    return kind, arrays, span
 
 
 def _is_simple(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind in "iufbM" and dtype.isnative and dtype != np.float16
 
 
-def _range_of(frame: pd.DataFrame) -> bytes | None:
-    """What a description begins with if the index is a RangeIndex; None if it is not."""
-    index = frame.index
-    if not isinstance(index, pd.RangeIndex):
-        return None
-    span = {"kind": "range", "name": index.name, "start": index.start, "stop": index.stop, "step": index.step}
-    return f'{{"index_columns": [{json.dumps(span)}]'.encode()
-
-
 def from_alike(frame: pd.DataFrame) -> pa.Table | None:
     """``frame`` as pyarrow converts it; None if no frame like it has been remembered."""
     if not _schemas or (kind := _kind(frame)) is None or (known := _schemas.get(kind[0])) is None:
         return None
-    (schema, rest), values = known, kind[1]
-    if rest is None:
+    (schema, rest), (_, values, span) = known, kind
+    if rest is None or span is None:
         values = [*values, frame.index.to_numpy()]
     else:
-        schema = schema.with_metadata({**schema.metadata, _PANDAS: (_range_of(frame) or b"") + rest})
+        schema = schema.with_metadata({**schema.metadata, _PANDAS: span + rest})
     if len(frame) < _MANY_ROWS:
         arrays = list(map(_to_array, values, schema.types))
     else:
@@ -85,17 +80,16 @@ def _to_array(values: Any, type_: pa.DataType) -> pa.Array:
 
 def remember(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
     """Remembers how pyarrow has converted ``frame``, which it restores from pandas' metadata alone."""
-    kind = _kind(frame)
-    if kind is None:
+    if (found := _kind(frame)) is None:
         return table
-    span, rest = _range_of(frame), None
+    (kind, values, span), rest = found, None
     if span is not None:
         described = table.schema.metadata.get(_PANDAS, b"")
         if not described.startswith(span):
             return table
         rest = described[len(span) :]
-    if len(table.schema) == len(kind[1]) + (span is None):
+    if len(table.schema) == len(values) + (span is None):
         if len(_schemas) >= _MOST:
             _schemas.clear()
-        _schemas[kind[0]] = (table.schema, rest)
+        _schemas[kind] = (table.schema, rest)
     return table

@@ -18,7 +18,7 @@ use super::cache::{BlockCache, Cached};
 use super::row_group::{EncodedRowGroup, row_group, salvaged_row_group, take_apart, verify_filter, verify_segment};
 use super::{Address, CacheStat, ColumnEntry, Directory};
 use crate::base::{BlockId, Error, ErrorKind, Metrics, Pool, Result};
-use crate::storage::{Storage, names};
+use crate::storage::{Storage, names, owned};
 
 /// A row group up to this size is read whole with its directory, in one request.
 const WHOLE_BYTES_MAX: u64 = 256 << 10;
@@ -224,7 +224,7 @@ impl BlockReader {
         let from = (column.offset - start) as usize;
         let segment = bytes.slice(from..from + column.bytes as usize);
         verify_segment(address, directory, index, &segment)?;
-        let segment = own(segment, bytes.len());
+        let segment = owned(segment, bytes.len());
         self.cache.insert(address.block, column.offset, Cached::Segment(segment.clone()));
         Ok(segment)
     }
@@ -244,7 +244,7 @@ impl BlockReader {
     fn keep_whole(&self, address: &Address, bytes: &Bytes) -> Result<Arc<Directory>> {
         let (directory, segments, _) = take_apart(address, bytes)?;
         for (column, segment) in directory.columns.iter().zip(segments) {
-            self.cache.insert(address.block, column.offset, Cached::Segment(own(segment, bytes.len())));
+            self.cache.insert(address.block, column.offset, Cached::Segment(owned(segment, bytes.len())));
         }
         let directory = Arc::new(directory);
         self.cache.insert(address.block, address.offset + address.segment_bytes, Cached::Directory(directory.clone()));
@@ -394,9 +394,4 @@ fn directory_range(address: &Address) -> Range<u64> {
 /// The range of a row group, including its directory.
 fn whole(address: &Address) -> Range<u64> {
     address.offset..address.offset + address.bytes()
-}
-
-/// A slice that is less than half of its buffer of `whole` bytes is copied, so that the cache holds what it counts.
-fn own(segment: Bytes, whole: usize) -> Bytes {
-    if segment.len() * 2 < whole { Bytes::copy_from_slice(&segment) } else { segment }
 }

@@ -448,9 +448,7 @@ struct NewSegment<'a> {
 fn copy_segment(disk: &dyn Disk, name: &str, file: &dyn DiskFile) -> Result<Box<dyn DiskFile>> {
     let length = usize::try_from(file.len()?)
         .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
-    let mut bytes = vec![0; length];
-    let n = file.read_at(0, &mut bytes)?;
-    Ok(new_segment(disk, name.to_owned(), &bytes[..n])?.publish(disk)?.1)
+    Ok(new_segment(disk, name.to_owned(), &file.read(0, length)?)?.publish(disk)?.1)
 }
 
 /// Writes a segment that holds a header only, under a temporary name.

@@ -129,10 +129,7 @@ fn read_start(disk: &dyn Disk, name: &str, bytes: usize) -> Result<Vec<u8>> {
     let file = disk.open(name, Access::Read)?;
     let length = usize::try_from(file.len()?)
         .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
-    let mut content = vec![0; length.min(bytes)];
-    let n = file.read_at(0, &mut content)?;
-    content.truncate(n);
-    Ok(content)
+    file.read(0, length.min(bytes))
 }
 
 /// The log does not continue what its reader knows.

@@ -102,10 +102,7 @@ fn read_segment(disk: &dyn Disk, first: Seq, newest: bool, loss: OnLoss) -> Resu
     let file = disk.open(&name, Access::Read)?;
     let length = usize::try_from(file.len()?)
         .map_err(|_| Error::corrupt(format!("{name}: the file is too large for this machine")))?;
-    let mut bytes = vec![0; length];
-    let n = file.read_at(0, &mut bytes)?;
-    bytes.truncate(n);
-    let bytes = Bytes::from(bytes);
+    let bytes = Bytes::from(file.read(0, length)?);
     let header = frame::decode_header(&bytes, &name)?;
     if header.first != first {
         return Err(Error::corrupt(format!("{name}: its header says that it begins with entry {}", header.first)));

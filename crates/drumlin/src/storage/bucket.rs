@@ -25,9 +25,9 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use self::profile::Profile;
-use super::Tag;
 use super::answers::{asks_again, broke_off, ends_before, error, redact, secrets, shortened};
 use super::settings::{check_address, check_settings, settings};
+use super::{Tag, owned};
 use crate::base::{Error, ErrorKind, Result, check_threads, waiting};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
@@ -326,9 +326,7 @@ async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> obj
         return Ok(None);
     }
     let part = |range: &Range<u64>| {
-        let part = read.slice((range.start - first.start) as usize..(range.end - first.start) as usize);
-        // To keep a small part would be to keep all that was read.
-        if part.len() * 2 < read.len() { Bytes::copy_from_slice(&part) } else { part }
+        owned(read.slice((range.start - first.start) as usize..(range.end - first.start) as usize), read.len())
     };
     Ok(Some(ranges.iter().map(part).collect()))
 }
@@ -337,8 +335,8 @@ async fn read_ranges(client: &Client, path: &Path, ranges: &[Range<u64>]) -> obj
 async fn delete_again(client: &Client, paths: &[Path]) -> Vec<object_store::Result<Path>> {
     let delete = || {
         // The stream outlives this call.
-        let owned: Vec<Path> = paths.to_vec();
-        client.delete_stream(stream::iter(owned.into_iter().map(Ok)).boxed()).collect::<Vec<_>>()
+        let paths: Vec<Path> = paths.to_vec();
+        client.delete_stream(stream::iter(paths.into_iter().map(Ok)).boxed()).collect::<Vec<_>>()
     };
     let again = |e: &object_store::Error| broke_off(e) || asks_again(e);
     ask_again(delete, |answers| answers.iter().any(|answer| answer.as_ref().is_err_and(again))).await

@@ -204,6 +204,11 @@ pub fn is_whole(mut bytes: &[u8], parts: &[Bytes]) -> bool {
     bytes.is_empty()
 }
 
+/// A part of what was read, `whole` bytes: copied if it is less than half, so that to keep it takes no more than twice its bytes.
+pub fn owned(part: Bytes, whole: usize) -> Bytes {
+    if part.len() * 2 < whole { Bytes::copy_from_slice(&part) } else { part }
+}
+
 /// The error for a name that is given once, and is taken.
 fn differs(name: &str) -> Error {
     Error::already_exists(format!("{name} already exists with different content"))

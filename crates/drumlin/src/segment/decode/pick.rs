@@ -15,7 +15,7 @@ use super::select::take_rows;
 use super::types::plain_type;
 use crate::base::{Error, Result};
 use crate::segment::forms::bits::read_nulls;
-use crate::segment::forms::fixed::{narrow_width, scales};
+use crate::segment::forms::fixed::{TimeScale, narrow_width, scales};
 use crate::segment::forms::tag::{FormTag, NULLS};
 use crate::segment::forms::text::{key_type, only_nulls, read_count};
 use crate::segment::forms::tree::{self, StoredNumbers, decoded, nulls_of};
@@ -60,10 +60,9 @@ fn pick(input: &mut Reader, rows: usize, data_type: &DataType, picked: &[u32]) -
         }
         (FormTag::Scaled, Some(ptype), _) if scales(data_type) => {
             input.u8()?;
-            let (factor, rest) = (input.varint()? as i64, input.varint()? as i64);
+            let scale = TimeScale::read(input)?;
             let words = of_words(input, rows, ptype, &DataType::Int64, picked)?;
-            let value = |word: i64| word.wrapping_mul(factor).wrapping_add(rest);
-            let values = words.as_primitive::<Int64Type>().unary::<_, Int64Type>(value);
+            let values = words.as_primitive::<Int64Type>().unary::<_, Int64Type>(|word| scale.time(word));
             Ok(Some(make_array(values.to_data().into_builder().data_type(data_type.clone()).build()?)))
         }
         (FormTag::Narrow, ..) if matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..)) => {

@@ -89,6 +89,24 @@ fn common_factor(words: &Words) -> Option<(i64, i64)> {
     Some((factor, first.rem_euclid(factor)))
 }
 
+/// How times are made smaller: each is a word times a factor, and a rest that all have.
+pub(in crate::segment) struct TimeScale {
+    factor: i64,
+    rest: i64,
+}
+
+impl TimeScale {
+    /// Reads one. The tag was read.
+    pub fn read(input: &mut Reader) -> Result<Self> {
+        Ok(Self { factor: input.varint()? as i64, rest: input.varint()? as i64 })
+    }
+
+    /// The time of a word.
+    pub fn time(&self, word: i64) -> i64 {
+        word.wrapping_mul(self.factor).wrapping_add(self.rest)
+    }
+}
+
 /// Reads what [`write_number`] wrote.
 pub(in crate::segment) fn read_number(
     input: &mut Reader,
@@ -99,9 +117,9 @@ pub(in crate::segment) fn read_number(
     let scaled = scales(data_type) && input.peek()? == FormTag::Scaled as u8;
     let words = if scaled {
         input.u8()?;
-        let (factor, rest) = (input.varint()? as i64, input.varint()? as i64);
+        let scale = TimeScale::read(input)?;
         let words = Words::read(input, rows, ptype)?;
-        let values = words.typed::<i64>().iter().map(|value| value.wrapping_mul(factor).wrapping_add(rest)).collect();
+        let values = words.typed::<i64>().iter().map(|word| scale.time(*word)).collect();
         Words::new(ptype, values, words.nulls)
     } else {
         Words::read(input, rows, ptype)?

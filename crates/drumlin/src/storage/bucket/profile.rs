@@ -38,7 +38,7 @@ pub struct Profile {
 }
 
 /// Where profiles are.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct ProfileFiles {
     credentials: PathBuf,
     config: PathBuf,
@@ -49,14 +49,12 @@ struct ProfileFiles {
 }
 
 /// Where a profile's credentials come from.
-#[derive(Debug)]
 enum ProfileSource {
     Keys(AwsCredential),
     Sso(Sso),
     Process(String),
 }
 
-#[derive(Debug)]
 struct Sso {
     start: String,
     region: String,

@@ -93,11 +93,8 @@ impl SourceKeys {
     fn likely(&self, columns: &[ArrayRef]) -> Option<UInt32Array> {
         let filter = self.numbers.as_ref()?;
         let hashes = hashes_of_integers(columns)?;
-        let nulls = columns
-            .iter()
-            .filter(|_| self.nulls_equal)
-            .fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref()));
         // What lies under a null is any value.
+        let nulls = if self.nulls_equal { null_in_any(columns) } else { None };
         let unsure = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         let likely = hashes.iter().enumerate().filter(|(row, hash)| filter.may_have(**hash) || unsure(*row));
         let likely: Vec<u32> = likely.map(|(row, _)| row as u32).collect();
@@ -183,10 +180,7 @@ impl KeyRows {
         let columns: Vec<ArrayRef> = columns.into_iter().map(canonical).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let converter = RowConverter::new(fields).map_err(|e| Error::schema_mismatch(e.to_string()))?;
-        let nulls = columns
-            .iter()
-            .filter(|_| !nulls_equal)
-            .fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref()));
+        let nulls = if nulls_equal { None } else { null_in_any(&columns) };
         Ok(Self { rows: converter.convert_columns(&columns)?, nulls })
     }
 
@@ -197,6 +191,11 @@ impl KeyRows {
             false => None,
         }
     }
+}
+
+/// The rows that have a null in one of the columns.
+fn null_in_any(columns: &[ArrayRef]) -> Option<NullBuffer> {
+    columns.iter().fold(None, |nulls, column| NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref()))
 }
 
 /// Floats that compare as equal in one form.

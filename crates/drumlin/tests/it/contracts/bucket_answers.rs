@@ -25,24 +25,30 @@ fn request(stream: &mut TcpStream) -> Option<()> {
     }
 }
 
-/// The result of a put with this answer; `None`: the connection is closed without an answer.
-fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error {
+/// What comes of asking a bucket whose server answers one request so; `None`: the connection is closed without an answer.
+fn asked<T>(answer: Option<&str>, ask: impl FnOnce(&str) -> T) -> T {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             request(&mut stream);
-            if let Some((status, code)) = answer {
-                let body =
-                    format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>so it is</Message></Error>");
-                let length = body.len();
-                let head = format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-                stream.write_all((head + &body).as_bytes()).unwrap();
+            if let Some(answer) = answer {
+                stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        put(&format!("http://{address}"), known)
+        ask(&format!("http://{address}"))
     })
+}
+
+/// The result of a put with this answer; `None`: the connection is closed without an answer.
+fn answered(known: Option<&Tag>, answer: Option<(u16, &str)>) -> drumlin::Error {
+    let answer = answer.map(|(status, code)| {
+        let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>so it is</Message></Error>");
+        let length = body.len();
+        format!("HTTP/1.1 {status} Answer\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+    });
+    asked(answer.as_deref(), |endpoint| put(endpoint, known))
 }
 
 fn put(endpoint: &str, known: Option<&Tag>) -> drumlin::Error {
@@ -267,17 +273,9 @@ fn a_bucket_with_versions_is_known() {
     for (head, keeps) in
         [("x-amz-version-id: 3sL4kqtJlcpXroDTDmJ\r\n", true), ("x-amz-version-id: null\r\n", false), ("", false)]
     {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                request(&mut stream);
-                let head =
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"x\"\r\n{head}Connection: close\r\n\r\n");
-                stream.write_all(head.as_bytes()).unwrap();
-            });
-            let bucket = bucket(&format!("http://{address}"));
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"x\"\r\n{head}Connection: close\r\n\r\n");
+        asked(Some(&answer), |endpoint| {
+            let bucket = bucket(endpoint);
             let tag = bucket.put_if_match("root", &[Bytes::from_static(b"new")], None).unwrap();
             assert_eq!(bucket.keeps_replaced(&tag), Some(keeps), "{head}");
         });
