@@ -169,6 +169,8 @@ bench: build $(MIGRATE)/.installed
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/layouts.py
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/keyed.py
 	$(BIN)/python bench/scale.py
+	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/buckets.py --scale $(SCALE)
+	bench/rocksdb/run.sh --no-shapes --rounds 3 --raw $(CURDIR)/bench/raw/rocksdb.json
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/arctic.py
 
 # Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`. `SEED=...` runs one

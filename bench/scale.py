@@ -76,6 +76,8 @@ if writes:
     found["checkpoint"] = timed(store.checkpoint)
     store.append(names[0], rows)
     found["checkpoint of one change"] = timed(store.checkpoint)
+    store.write("a/new/table", rows)
+    found["checkpoint of a new table"] = timed(store.checkpoint)
     folder = names[0].rsplit("/", 1)[0]
     found["list a folder"] = timed(lambda: store.tables(folder + "/*"))
     found["versions of a table"] = timed(lambda: store.table(names[0]).versions())

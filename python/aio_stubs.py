@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 MODULES = {
     "_rows": ["Result", "Groups", "Joined", "Windows", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
     "_table": ["Merge", "Table", "ProjectionView", "Presence", "Tree"],
-    "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage"],
+    "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage", "share", "unshare"],
 }
 #: Where names are defined that stubs of a module use, beside those that their sources import.
 OWN = {name: module for module, names in MODULES.items() for name in names}

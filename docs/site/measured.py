@@ -9,6 +9,8 @@ RAW = Path(__file__).resolve().parent.parent.parent / "bench" / "raw"
 #: Where the page is, and the folder of the raw numbers beside it.
 PAGE = "internals/measured.md"
 FOLDER = "internals/raw"
+#: What the samples of the comparison with RocksDB count, by its own names.
+UNITS = {"Rate": "items a second", "Seconds": "seconds", "Bytes": "bytes"}
 
 
 def seconds(value: float) -> str:
@@ -29,6 +31,16 @@ def table(entries: dict[str, Any]) -> list[str]:
     return lines
 
 
+def counted(entries: dict[str, Any]) -> list[str]:
+    """The same for samples that count something else than seconds, each entry in a unit of its own."""
+    lines = ["| what | side | median | least to greatest | runs | unit |", "|---|---|---|---|---|---|"]
+    for what, entry in entries.items():
+        for side, runs in ((side, runs) for side, runs in entry.items() if side != "unit"):
+            told = (what, side, f"{statistics.median(runs):,.4g}", f"{min(runs):,.4g} to {max(runs):,.4g}")
+            lines.append(f"| {' | '.join(told)} | {len(runs)} | {UNITS[entry['unit']]} |")
+    return lines
+
+
 def measured_page() -> dict[str, str]:
     """The page, by its place in the site."""
     lines = [
@@ -40,12 +52,13 @@ def measured_page() -> dict[str, str]:
     ]
     for file in sorted(RAW.glob("*.json")):
         entries = json.loads(file.read_text())
+        timed = all("seconds" in entry for entry in entries.values())
         lines += [
             "",
-            f"## bench/{file.stem}.py",
+            f"## bench/{file.stem}{'.py' if timed else ''}",
             "",
             f"Raw numbers: [{file.name}](raw/{file.name})",
             "",
-            *table(entries),
+            *(table(entries) if timed else counted(entries)),
         ]
     return {PAGE: "\n".join(lines) + "\n"}

@@ -101,7 +101,7 @@ from drumlin._errors import (
 from drumlin._habits import missing
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.merge import Merge
-from drumlin._nouns.open import open, salvage
+from drumlin._nouns.open import open, salvage, share, unshare
 from drumlin._nouns.sink import Sink
 from drumlin._nouns.store import Retention, Store
 from drumlin._nouns.table import Table
@@ -231,7 +231,9 @@ __all__ = [
     "options",
     "salvage",
     "sequence",
+    "share",
     "tree",
+    "unshare",
     "uuid",
 ]
 

@@ -146,6 +146,15 @@ mod _drumlin {
         Ok(call::with_progress(py, progress, salvage)?.into())
     }
 
+    /// Makes a store in a folder shared, or not, without copying it.
+    #[pyfunction]
+    #[pyo3(signature = (uri, shared, progress=None))]
+    fn turn_shared(py: Python<'_>, uri: &str, shared: bool, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let options = drumlin::Options::default();
+        let turn = if shared { drumlin::share } else { drumlin::unshare };
+        call::with_progress(py, progress, |task: drumlin::Task| turn(uri, options, &task))
+    }
+
     /// Runs the command line with `args`, the program's name first; returns the exit code.
     #[pyfunction]
     fn main(py: Python<'_>, args: Vec<String>) -> i32 {

@@ -30,7 +30,14 @@ fn main() -> Result<()> {
     let mut shapes = Sheet::new("Keys of other shapes", &sides);
     let mut art = Sheet::new("Beside artmap, ratios to it", &bench::ART_SIDES);
     bench::bench(&plan, &mut sheet)?;
-    bench::bench_shapes(&plan, &mut shapes, &mut art)?;
-    [sheet, shapes, art].iter().for_each(Sheet::print);
+    if plan.shapes {
+        bench::bench_shapes(&plan, &mut shapes, &mut art)?;
+    }
+    let sheets = [sheet, shapes, art];
+    sheets.iter().for_each(Sheet::print);
+    if let Some(path) = &plan.raw {
+        let lines: Vec<String> = sheets.iter().flat_map(Sheet::raw).collect();
+        std::fs::write(path, format!("{{\n{}\n}}\n", lines.join(",\n")))?;
+    }
     Ok(())
 }

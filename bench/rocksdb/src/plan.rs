@@ -1,5 +1,6 @@
 //! The command line: what to measure, and how much of it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Result;
@@ -17,13 +18,16 @@ pub const ARROW: usize = 4;
 
 const USAGE: &str = "\
 rocksdb-compare [--keys N] [--rounds R] [--quick] [--lookups N] [--seconds S] [--only TEXT] [--sides LIST]
+                [--no-shapes] [--raw FILE]
   --keys N      rows (2000000)
   --rounds R    rounds, each with new stores (5)
   --quick       200000 rows, 3 rounds, 100000 look-ups
   --lookups N   look-ups of a run (1000000)
   --seconds S   a run of look-ups ends after so long (3)
   --only TEXT   only workloads whose names have this in them
-  --sides LIST  some of rocksdb,a,b,b-held,c,artmap (all)";
+  --sides LIST  some of rocksdb,a,b,b-held,c,artmap (all)
+  --no-shapes   keys of 16 random bytes only
+  --raw FILE    keep every sample there, as JSON";
 
 /// What to do.
 pub struct Plan {
@@ -32,6 +36,10 @@ pub struct Plan {
     pub limits: Limits,
     /// How long look-ups run beside a writer.
     pub beside: Duration,
+    /// Whether to measure keys of other shapes too.
+    pub shapes: bool,
+    /// Where to keep every sample.
+    pub raw: Option<PathBuf>,
     only: String,
     sides: Vec<String>,
 }
@@ -42,7 +50,7 @@ impl Plan {
         let limits = Limits { lookups: 1_000_000, time: Duration::from_secs(3) };
         let sides = SIDES.iter().map(|(_, side)| *side).chain(["artmap"]).map(String::from).collect();
         let beside = Duration::from_secs(1);
-        let mut plan = Self { keys: 2_000_000, rounds: 5, limits, beside, only: String::new(), sides };
+        let mut plan = Self { keys: 2_000_000, rounds: 5, limits, beside, shapes: true, raw: None, only: String::new(), sides };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
             match arg.as_str() {
@@ -52,6 +60,8 @@ impl Plan {
                 "--seconds" => plan.limits.time = Duration::from_secs_f64(value()?.parse()?),
                 "--only" => plan.only = value()?,
                 "--sides" => plan.sides = value()?.split(',').map(String::from).collect(),
+                "--raw" => plan.raw = Some(value()?.into()),
+                "--no-shapes" => plan.shapes = false,
                 "--quick" => {
                     (plan.keys, plan.rounds, plan.limits.lookups) = (200_000, 3, 100_000);
                     plan.beside = Duration::from_millis(200);

@@ -136,6 +136,12 @@ impl Place {
         Ok(drumlin::salvage(&self.uri, new, options, task)?)
     }
 
+    /// Makes the store in a folder shared, or no longer.
+    pub fn turn_shared(&self, shared: bool, task: &Task) -> Result<(), Failure> {
+        let turn = if shared { drumlin::share } else { drumlin::unshare };
+        Ok(turn(&self.uri, self.options(Mode::Write), task)?)
+    }
+
     /// Tests the bucket.
     pub fn examine(&self) -> Result<Diagnosis, Failure> {
         Ok(Diagnosis::of(&self.uri, &self.options(Mode::Read))?)

@@ -1,4 +1,4 @@
-"""Opening and salvaging stores."""
+"""Opening and salvaging stores, and sharing folders."""
 
 import datetime as dt
 import os
@@ -24,7 +24,7 @@ from drumlin._nouns.store import Store
 from drumlin._processes.places import remember
 from drumlin._values.evidence import a_type
 
-__all__ = ["open", "salvage"]
+__all__ = ["open", "salvage", "share", "unshare"]
 
 _MODES = ("create", "write", "read")
 _SYNCS = ("commit", "interval")
@@ -163,6 +163,49 @@ def salvage(
     if progress is not None:
         function(progress, "progress")
     return _drumlin.salvage(_place(store, "store"), _place(new, "new"), settings, progress)
+
+
+@explained
+def share(store: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Makes the store in the folder ``store``, which one process writes at a time, one that many processes can write, as
+    if it had been created with ``shared=True``. No table is copied: the call takes a checkpoint and then replaces the few
+    files that lead to the tables. It does nothing if the store is shared already.
+
+    Raises :class:`Locked` if a process has the store open. A process that reads it must open it again.
+
+    >>> import drumlin, os, tempfile
+    >>> folder = os.path.join(tempfile.mkdtemp(), "store")
+    >>> with drumlin.open(folder) as store:
+    ...     _ = store.write("a", {"n": [1, 2]})
+    >>> drumlin.share(folder)
+    >>> with drumlin.open(folder) as one, drumlin.open(folder) as other:
+    ...     _ = one.append("a", {"n": [3]})
+    ...     _ = other.append("a", {"n": [4]})
+    """
+    _turn_shared(store, True, progress)
+
+
+@explained
+def unshare(store: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Makes the store in the folder ``store``, which many processes can write, one that a single process writes at a time:
+    the opposite of :func:`share`. It does nothing if the store is not shared.
+
+    All processes must have closed the store. Raises :class:`Locked` if one that has written to it has not; end the sessions
+    of processes that have died with ``store.reclaim(fence_idle=dt.timedelta(0))``. A process that has the store open without
+    having written to it cannot be seen; its next write raises :class:`Corrupt`, and changes nothing.
+
+    >>> import drumlin, os, tempfile
+    >>> folder = os.path.join(tempfile.mkdtemp(), "store")
+    >>> drumlin.open(folder, shared=True).close()
+    >>> drumlin.unshare(folder)
+    """
+    _turn_shared(store, False, progress)
+
+
+def _turn_shared(store: str | os.PathLike[str], shared: bool, progress: Progress | None) -> None:
+    if progress is not None:
+        function(progress, "progress")
+    _drumlin.turn_shared(_place(store, "store"), shared, progress)
 
 
 def _place(place: str | os.PathLike[str], name: str) -> str:

@@ -18,7 +18,7 @@ call stops: it was done as a whole or not at all.
 """
 
 from drumlin.aio._rows import Dataset, Diff, Groups, Joined, Lookup, Result, Results, RowFeed, Windows
-from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage
+from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage, share, unshare
 from drumlin.aio._table import Merge, Presence, ProjectionView, Table, Tree
 
 __all__ = [
@@ -44,4 +44,6 @@ __all__ = [
     "Windows",
     "open",
     "salvage",
+    "share",
+    "unshare",
 ]

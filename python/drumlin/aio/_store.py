@@ -14,7 +14,7 @@ from drumlin.aio._rows import Dataset, Result, Results
 from drumlin.aio._table import Table, Tree
 from drumlin.tree import P
 
-__all__ = ["ChangeFeed", "Sink", "Store", "Tables", "Ticket", "Transaction", "open", "salvage"]
+__all__ = ["ChangeFeed", "Sink", "Store", "Tables", "Ticket", "Transaction", "open", "salvage", "share", "unshare"]
 
 #: The version that a call made.
 _V = TypeVar("_V")
@@ -91,3 +91,13 @@ def open(*arguments: Any, **named: Any) -> Store:
 @functools.wraps(drumlin.salvage)
 async def salvage(*arguments: Any, **named: Any) -> Any:
     return await run(lambda: drumlin.salvage(*arguments, **named))
+
+
+@functools.wraps(drumlin.share)
+async def share(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.share(*arguments, **named))
+
+
+@functools.wraps(drumlin.unshare)
+async def unshare(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.unshare(*arguments, **named))

@@ -29,6 +29,7 @@ mod retention;
 mod rm;
 mod salvage;
 mod schema;
+mod share;
 mod snapshot;
 mod sql;
 mod stat;
@@ -86,6 +87,8 @@ pub enum Command {
     Reclaim(reclaim::Reclaim),
     Verify(verify::Verify),
     Salvage(salvage::Salvage),
+    Share(share::Share),
+    Unshare(share::Unshare),
     Get(get::Get),
     Put(put::Put),
     Rm(rm::Rm),
@@ -139,6 +142,8 @@ impl Command {
             Command::Reclaim(command) => command.run(out),
             Command::Verify(command) => command.run(out),
             Command::Salvage(command) => command.run(out),
+            Command::Share(command) => command.run(out),
+            Command::Unshare(command) => command.run(out),
             Command::Get(command) => command.run(out),
             Command::Put(command) => command.run(out),
             Command::Rm(command) => command.run(out),

@@ -174,6 +174,14 @@ impl Ledger {
         1 + self.shared.get(address).copied().unwrap_or(0)
     }
 
+    /// How often records name something in a block. O(row groups of it that several records name).
+    pub(super) fn records_in(&self, block: BlockId) -> u64 {
+        let parts = self.blocks.get(&block).map_or(0, |used| used.parts);
+        let from = Address { block, offset: 0, segment_bytes: 0, directory_bytes: 0, checksum: 0 };
+        let shared = self.shared.range(from..).take_while(|(address, _)| address.block == block);
+        parts + shared.map(|(_, more)| more).sum::<u64>()
+    }
+
     /// One record fewer names `address`.
     pub(super) fn release(&mut self, address: &Address, seq: Seq) -> Result<()> {
         if let Some(more) = self.shared.get_mut(address) {

@@ -13,7 +13,7 @@ mod packing;
 mod rows;
 mod snapshots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -24,7 +24,7 @@ use super::{
     Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule, Sequences,
     Sessions, TableMap, Totals, Trash, Trigger, Views,
 };
-use crate::base::{EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
+use crate::base::{BlockId, EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
 
 /// A name that holds versions of tables.
@@ -158,6 +158,13 @@ impl State {
     /// each of which is decoded.
     pub fn tables(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
         self.tables.iter()
+    }
+
+    /// Calls `found` with each of them that names one of `blocks`, in no order. Costs what has changed since the last catalog
+    /// snapshot if all that is in the blocks was written since, and otherwise at most O(tables).
+    pub fn each_naming(&self, blocks: &BTreeSet<BlockId>, found: impl FnMut(&TableState)) -> Result<()> {
+        let records = blocks.iter().map(|block| self.ledger.records_in(*block)).sum();
+        self.tables.naming(blocks, records, found)
     }
 
     /// Those of them that have rows in memory, or that an ordinary checkpoint may change.

@@ -13,7 +13,7 @@
 
 mod page;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use page::{PageTable, Unpacked};
 pub use page::{pack_page, unpack_page};
 
 use crate::base::planted::{Bug, planted};
-use crate::base::{Result, Seq, TableId};
+use crate::base::{BlockId, Result, Seq, TableId};
 use crate::table::TableState;
 
 /// How many decoded tables and unpacked pages are remembered before the older half is forgotten.
@@ -216,6 +216,33 @@ impl TableMap {
                 }
             }
         })
+    }
+
+    /// Calls `found` with each table that names one of `blocks`, in no order; `records` is how many of their records do, and the
+    /// search ends with the last of these. It begins with decoded tables, then decodes page by page, the newest first, except
+    /// those that are known from an earlier search to name none. So for what was written not long ago it costs that.
+    pub(super) fn naming(
+        &self,
+        blocks: &BTreeSet<BlockId>,
+        records: u64,
+        mut found: impl FnMut(&TableState),
+    ) -> Result<()> {
+        let mut left = records;
+        let mut look = |table: &Arc<TableState>| {
+            let named = table.addresses().filter(|address| blocks.contains(&address.block)).count() as u64;
+            if named > 0 {
+                found(table);
+            }
+            left = left.saturating_sub(named);
+            left > 0
+        };
+        let mut is_left = records > 0 && self.open().all(&mut look);
+        let mut pages = self.packed.pages.iter().rev();
+        while let Some(page) = if is_left { pages.next() } else { None } {
+            let tables = page.tables_naming(blocks)?;
+            is_left = tables.iter().filter(|table| !self.is_open(table.id)).all(&mut look);
+        }
+        Ok(())
     }
 
     /// What pages say of the tables that are also decoded or gone, and these.
@@ -469,90 +496,4 @@ impl Recent {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use arrow::datatypes::{DataType, Field, Schema};
-
-    use super::*;
-    use crate::base::Timestamp;
-    use crate::table::{StoredSchema, TableChange, TableSpec, VersionKind};
-
-    fn table(id: u64, versions: u64) -> TableState {
-        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
-        let spec = TableSpec { sort: Vec::new(), keyed: false };
-        let mut table = TableState::new(TableId(id), spec);
-        for version in 0..versions {
-            let kind = if version == 0 { VersionKind::Create } else { VersionKind::Append };
-            let schema = (version == 0).then(|| StoredSchema::plain(schema.clone()));
-            let change = TableChange { schema, ..TableChange::new(kind) };
-            table = table.change(&change, Seq(version + 1), Timestamp(version as i64)).unwrap();
-        }
-        table
-    }
-
-    /// The same tables in pages of a few each, as a catalog snapshot has them.
-    fn packed(tables: &TableMap, page_bytes: usize) -> TableMap {
-        let describe = |table: &TableState| TableSummary {
-            versions: table.versions.len() as u64,
-            groups: table.groups.len() as u64,
-            ..TableSummary::default()
-        };
-        let mut writer = PageWriter::new(page_bytes, &describe);
-        tables.write_range((None, None), false, &mut writer).unwrap();
-        writer.cut();
-        TableMap::of_pages(writer.take()).unwrap()
-    }
-
-    /// The tables that a comparison asks about.
-    fn asked(a: &TableMap, b: &TableMap) -> BTreeSet<u64> {
-        let mut asked = BTreeSet::new();
-        let differs = |a: Option<&TableState>, b: Option<&TableState>| {
-            assert!(asked.insert(a.or(b).unwrap().id.0), "a table is compared twice");
-            false
-        };
-        assert!(!a.any_differs(b, differs).unwrap());
-        asked
-    }
-
-    #[test]
-    fn comparing_tables_costs_what_differs_whatever_pages_they_are_in() {
-        let mut rng = fastrand::Rng::with_seed(11);
-        for tables in [1, 2, 40, 1000] {
-            let all: OrdMap<TableId, Arc<TableState>> =
-                (0..tables).map(|id| (TableId(id), Arc::new(table(id, 1 + id % 3)))).collect();
-            let mut before = TableMap::of(all);
-            for round in 0..30 {
-                if rng.bool() {
-                    before = packed(&before, rng.usize(100..8000));
-                }
-                let (mut now, mut changed) = (before.clone(), BTreeSet::new());
-                for _ in 0..rng.usize(..4) {
-                    let id = rng.u64(..tables + 2);
-                    changed.insert(id);
-                    match rng.u8(..4) {
-                        0 => now.remove(TableId(id)).unwrap(),
-                        _ => now.put(table(id, 4 + round)).unwrap(),
-                    }
-                }
-                if rng.bool() {
-                    now = packed(&now, rng.usize(100..8000));
-                }
-                let differing: BTreeSet<u64> = (0..tables + 2)
-                    .filter(|id| before.get(TableId(*id)).unwrap() != now.get(TableId(*id)).unwrap())
-                    .collect();
-                let open: BTreeSet<u64> =
-                    before.open.keys().chain(now.open.keys()).map(|id| id.0).filter(|id| *id < tables + 2).collect();
-                for (a, b) in [(&before, &now), (&now, &before)] {
-                    let asked = asked(a, b);
-                    assert!(differing.is_subset(&asked), "{differing:?} differ, {asked:?} were compared");
-                    // Beside those, only tables that are decoded on one side and in a page on the other.
-                    assert!(asked.iter().all(|id| differing.contains(id) || open.contains(id)), "{asked:?}");
-                    let any = a.any_differs(b, |a, b| a != b).unwrap();
-                    assert_eq!(any, !differing.is_empty(), "{changed:?}");
-                }
-                before = now;
-            }
-        }
-    }
-}
+mod tests;

@@ -103,6 +103,15 @@ impl FileLog {
         Ok(Self { disk, options, mark, mark_found: MarkFound::Sound, syncing: Mutex::new(()), tail: Mutex::new(tail) })
     }
 
+    /// Creates the log of a store that had another one, with what `opened` has of that: entries after its catalog snapshot.
+    pub fn create_from(disk: Arc<dyn Disk>, options: LogOptions, opened: &Opened) -> Result<Self> {
+        let last = opened.base.map_or(Seq(0), |base| base.seq);
+        let log = Self::create_behind(disk, options, last, opened.base)?;
+        opened.entries.iter().try_for_each(|entry| log.append(entry, Durable::AfterSync).map(drop))?;
+        log.sync()?;
+        Ok(log)
+    }
+
     /// Reads the log without changing anything, as a follower does: a torn tail is left alone.
     pub fn read(disk: &dyn Disk) -> Result<Opened> {
         let (_, base, entries) = recover(disk, OnLoss::Refuse)?;

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Body, Header, LogRecord};
 use super::origin::{Origin, Point, RESTORE, other_store};
-use super::{Base, Entry, frame};
+use super::{Base, Entry, Opened, frame};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, checksum_at};
 use crate::storage::names;
 
@@ -257,6 +257,20 @@ impl Root {
     /// The root of a log that continues `base`, whose last entry is `last`, without entries.
     pub fn behind(base: Base, last: EntryId, origin: Origin) -> Self {
         Self { seq: base.seq, base: Some(base), recent: vec![last], ..Self::of(origin) }
+    }
+
+    /// The root of a log with what another one has, whose last entry is `last`.
+    pub fn continuing(opened: Opened, last: EntryId) -> Result<Self> {
+        let seq = opened.last();
+        let mut recent: Vec<EntryId> = match (opened.entries.is_empty(), seq) {
+            (true, Seq(0)) => Vec::new(),
+            (true, _) => vec![last],
+            (false, _) => opened.entries.iter().map(|entry| entry.id).collect(),
+        };
+        recent.drain(..recent.len().saturating_sub(RECENT));
+        let Opened { base, entries, origin, .. } = opened;
+        let root = Self { seq, base, recent, entries, ..Self::of(origin) };
+        root.check().map(|()| root)
     }
 
     /// The root of a log without entries.

@@ -132,7 +132,7 @@ impl SimDisk {
     pub fn revive(&self) {
         let mut image = self.image.lock();
         image.dead = false;
-        image.locked = false;
+        image.locked.clear();
         image.planned = None;
     }
 
@@ -164,7 +164,7 @@ impl SimDisk {
             folder.durable = folder.names.clone();
             folder.pending.clear();
         }
-        image.locked = false;
+        image.locked.clear();
         image.dead = false;
         image.planned = None;
         SimDisk { image: Arc::new(Mutex::new(image)) }
@@ -181,13 +181,13 @@ impl SimDisk {
     }
 }
 
-struct SimLock(SimDisk);
+struct SimLock(SimDisk, String);
 
 impl Guard for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.0.image.lock().locked = false;
+        self.0.image.lock().locked.remove(&self.1);
     }
 }
 
@@ -296,12 +296,11 @@ impl Disk for SimDisk {
         if image.dead {
             return Err(crashed());
         }
-        if image.locked {
+        if !image.locked.insert(name.to_owned()) {
             return Err(Error::locked(format!("{name} is held by another handle, not by {holder}")));
         }
-        image.locked = true;
         drop(image);
-        Ok(Box::new(SimLock(self.clone())))
+        Ok(Box::new(SimLock(self.clone(), name.to_owned())))
     }
 
     fn wait_lock(&self, name: &str) -> Result<Box<dyn Guard>> {

@@ -58,6 +58,9 @@ pub use nouns::transaction::Transaction;
 pub use nouns::tree::{ListEntry, TableFigures, Tree};
 #[cfg(feature = "internals")]
 pub use open::opening::{open_bucket, open_on};
+pub use open::share::{share, unshare};
+#[cfg(feature = "internals")]
+pub use open::share::{share_on, unshare_on};
 pub use options::{BucketOptions, Mode, Options, SyncMode};
 pub use parts::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use presence::handle::{Presence, PresenceInfo, PresenceOptions};

@@ -8,13 +8,14 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Error, Result, TableId, Timestamp};
+use crate::base::{BlockId, Error, Result, TableId, Timestamp};
 use crate::table::{Indexes, Instants, Past, StoredLayout, TableState};
 
 /// What is known of a table without decoding it.
@@ -59,6 +60,8 @@ pub struct Page {
     pub figures: Figures,
     /// As stored.
     pub bytes: Bytes,
+    /// The blocks that its tables name, once they were looked for.
+    blocks: Arc<OnceLock<Box<[BlockId]>>>,
 }
 
 /// A page's table: its place among the records.
@@ -95,6 +98,21 @@ pub fn unpack_page(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 impl Page {
+    pub fn new(first: TableId, figures: Figures, bytes: Bytes) -> Self {
+        Self { first, figures, bytes, blocks: Arc::default() }
+    }
+
+    /// Its tables, unless they are known to name none of `blocks`.
+    pub fn tables_naming(&self, blocks: &BTreeSet<BlockId>) -> Result<Vec<Arc<TableState>>> {
+        if self.blocks.get().is_some_and(|known| !known.iter().any(|block| blocks.contains(block))) {
+            return Ok(Vec::new());
+        }
+        let tables = self.tables()?;
+        let named = || tables.iter().flat_map(|table| table.addresses()).map(|address| address.block);
+        self.blocks.get_or_init(|| named().collect::<BTreeSet<BlockId>>().into_iter().collect());
+        Ok(tables)
+    }
+
     /// The page as it was before it was compressed.
     pub fn unpack(&self) -> Result<Unpacked> {
         let damaged = |what: &dyn std::fmt::Display| {
@@ -133,6 +151,8 @@ impl Page {
 impl Unpacked {
     /// A table of this page.
     pub fn table(&self, packed: &PageTable) -> Result<Arc<TableState>> {
+        #[cfg(test)]
+        super::tests::DECODED.set(super::tests::DECODED.get() + 1);
         let bad = |what: &dyn std::fmt::Display| Error::corrupt(format!("table {}: {what}", packed.id));
         let record =
             postcard::take_from_bytes::<(TableState, Instants, Option<Past>)>(&self.bytes[packed.place.clone()]);
@@ -309,7 +329,7 @@ impl<'a> PageWriter<'a> {
         let mut all = postcard::to_stdvec(&self.entries).expect("numbers can be encoded");
         all.append(&mut self.records);
         self.entries.clear();
-        self.done.push(Page { first, figures: std::mem::take(&mut self.figures), bytes: pack_page(&all).into() });
+        self.done.push(Page::new(first, std::mem::take(&mut self.figures), pack_page(&all).into()));
     }
 
     /// The pages written since the last call.

@@ -11,7 +11,7 @@ use super::super::root::Root;
 use super::super::{Base, Opened, evidence};
 use super::{ObjectLog, RootState};
 use crate::base::waiting::Exclusive;
-use crate::base::{EntryId, Env, Error, Result};
+use crate::base::{EntryId, Env, Error, Pool, Result};
 use crate::storage::{Storage, Tag, WriteMode, names, put_if_match_patiently};
 
 impl ObjectLog {
@@ -31,6 +31,16 @@ impl ObjectLog {
         origin: Origin,
     ) -> Result<Self> {
         Self::create_with(storage, env, retry, Root::behind(base, last, origin))
+    }
+
+    /// Creates the log of a store that had another one, with what `opened` has of that; `last` is its last entry.
+    pub fn create_from(storage: Arc<dyn Storage>, env: Env, retry: u64, opened: Opened, last: EntryId) -> Result<Self> {
+        Self::create_with(storage, env, retry, Root::continuing(opened, last)?)
+    }
+
+    /// What a log has, without opening it for writing.
+    pub fn read_from(storage: &dyn Storage, pool: &Pool) -> Result<Opened> {
+        Ok(read_all(storage, pool, None)?.2)
     }
 
     fn create_with(storage: Arc<dyn Storage>, env: Env, retry: u64, mut root: Root) -> Result<Self> {

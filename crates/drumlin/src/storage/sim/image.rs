@@ -1,6 +1,6 @@
 //! What a simulated disk holds: in memory, on the disk, and in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -90,7 +90,8 @@ pub struct Image {
     pub planned: Option<(u64, DiskFault)>,
     pub dead: bool,
     pub full: bool,
-    pub locked: bool,
+    /// The files whose locks are held.
+    pub locked: BTreeSet<String>,
     pub tracks_durability: bool,
 }
 

@@ -5,4 +5,5 @@ pub(super) mod handles;
 pub(super) mod hooks;
 pub(super) mod opening;
 pub(super) mod probe;
+pub(super) mod share;
 pub(super) mod uri;

@@ -102,8 +102,7 @@ impl Store {
         match (has(names::ROOT), has(names::FORMAT)) {
             (true, _) => open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options),
             (false, true) if options.shared && options.mode != Mode::Read => Err(Error::invalid(format!(
-                "{uri} was created for a single writing process; to share it, create a new store with that option and \
-                 copy the tables"
+                "{uri} was created for a single writing process; make it shared with `drumlin share {uri}`"
             ))),
             (false, false) if options.shared && options.mode != Mode::Read => {
                 check_foreign(&*disk, uri, options.mode)?;
@@ -163,6 +162,11 @@ pub fn open_on(disk: Arc<dyn Disk>, env: Env, uri: &str, options: Options) -> Re
             Some(disk.lock(names::LOCK, &holder(std::process::id()))?)
         }
     };
+    if lock.is_some() && disk.identity(names::ROOT)?.is_some() {
+        // It became shared while this waited for the lock, or looked at the folder.
+        drop(lock);
+        return open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options);
+    }
     let mut lossy = false;
     let (log, state, catalog): (Box<dyn CommitLog>, _, _) = match read_format(&*storage, uri) {
         Ok(origin) if options.mode == Mode::Read => {
@@ -305,7 +309,7 @@ fn check_foreign(disk: &dyn Disk, uri: &str, mode: Mode) -> Result<()> {
         other => other?,
     };
     let has = |name: &str| entries.iter().any(|entry| entry.name == name);
-    if has(names::FORMAT) {
+    if has(names::FORMAT) || has(names::ROOT) {
         return Ok(());
     }
     let missing = if has(names::ROOT_LOCK) || has(names::WITNESS) { names::ROOT } else { names::FORMAT };

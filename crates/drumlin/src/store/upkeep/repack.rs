@@ -27,20 +27,17 @@ impl Store {
         plan: &RepackPlan,
     ) -> Result<Copies> {
         let mut copies: Copies = plan.blocks.iter().map(|block| (*block, BTreeMap::new())).collect();
-        // Without blocks there is nothing to look for.
-        let tables = state.tables().take(if copies.is_empty() { 0 } else { usize::MAX });
-        for table in tables {
-            let table = table?;
-            let id = &table.id;
+        state.each_naming(&plan.blocks.iter().copied().collect(), |table| {
             for address in table.addresses() {
                 if let Some(groups) = copies.get_mut(&address.block) {
                     let tables = groups.entry(*address).or_default();
-                    if tables.last() != Some(id) {
-                        tables.push(*id);
+                    if tables.last() != Some(&table.id) {
+                        tables.push(table.id);
                     }
                 }
             }
-        }
+        })?;
+        copies.values_mut().flat_map(BTreeMap::values_mut).for_each(|tables| tables.sort_unstable());
         for address in leaving(state, inputs(plans)) {
             if let Some(groups) = copies.get_mut(&address.block) {
                 groups.remove(&address);

@@ -9,6 +9,7 @@ pub mod shared_fence;
 pub mod shared_reads;
 pub mod shared_support;
 pub mod shared_turns;
+pub mod sharing;
 pub mod sim_time;
 pub mod splits;
 pub mod staged;

@@ -20,7 +20,7 @@ pub(super) struct PageChunk {
 impl PageChunk {
     /// The page, whose bytes were read.
     pub fn page(&self, bytes: Bytes) -> Page {
-        Page { first: self.chunk.first, figures: self.figures.clone(), bytes }
+        Page::new(self.chunk.first, self.figures.clone(), bytes)
     }
 }
 
