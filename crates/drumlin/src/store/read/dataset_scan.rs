@@ -74,17 +74,13 @@ impl DatasetScan {
             dataset.check_readable(options.columns.as_ref().map(|columns| columns.iter().map(String::as_str)))?;
         }
         let whole = dataset.schema();
-        let mut options = options.clone();
+        let options = options.clone();
         let waiting = dataset.unpruned(&options)?.0;
-        let schema = match &mut options.columns {
+        let schema = match &options.columns {
             None => whole,
             Some(columns) => {
                 let places: Vec<usize> =
                     columns.iter().map(|name| crate::table::find_column(&whole, name)).collect::<Result<_>>()?;
-                // Rows without columns are counted by one.
-                if columns.is_empty() {
-                    columns.extend(whole.fields().last().map(|field| field.name().clone()));
-                }
                 Arc::new(whole.project(&places)?)
             }
         };

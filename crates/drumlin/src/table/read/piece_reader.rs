@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::group_reader::GroupReader;
@@ -56,13 +56,24 @@ impl PieceReader {
 
     /// The same, of which others than the `wanted` rows may be left out.
     pub fn read_wanted(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
+        if self.columns.is_empty() {
+            let rows = Some(self.count(piece)? as usize).filter(|rows| *rows > 0);
+            let options = RecordBatchOptions::new().with_row_count(rows);
+            let batch = || RecordBatch::try_new_with_options(self.schema.clone(), Vec::new(), &options);
+            return Ok(rows.map(|_| batch()).transpose()?.into_iter().collect());
+        }
         self.named(|| self.read_piece(piece, wanted))
+    }
+
+    /// Whether rows are counted without a look at them.
+    fn reads_nothing(&self) -> bool {
+        self.columns.is_empty() && self.shows_all()
     }
 
     /// The same rows, each column in the type that costs least, [`Form::Stored`], which need not be that of other pieces.
     pub fn read_as_stored(&self, piece: &Piece) -> Result<Vec<RecordBatch>> {
         match piece.groups.as_slice() {
-            [(group, rows)] if !piece.needs_sort() => self.named(|| {
+            [(group, rows)] if !piece.needs_sort() && !self.columns.is_empty() => self.named(|| {
                 let Some(arrays) = self.columns_of(group, rows, Form::Stored)? else { return Ok(Vec::new()) };
                 let names = self.columns[..self.width].iter().map(|index| self.read_as.shown().field(*index).name());
                 let named = names.zip(arrays).map(|(name, array)| (name, array, true));
@@ -74,6 +85,9 @@ impl PieceReader {
 
     /// Has storage fetch the columns of a piece.
     pub fn prefetch(&self, piece: &Piece) {
+        if self.reads_nothing() {
+            return;
+        }
         let table = &self.view.table;
         let Ok(seen) = table.schema_of(self.view.read_point.version) else { return };
         for (group, _) in &piece.groups {
@@ -88,6 +102,9 @@ impl PieceReader {
     /// directories, and columns, of as many as fit. Returns of how many.
     pub fn fetch<'p>(pieces: impl Iterator<Item = (&'p Self, &'p Piece)> + Clone) -> usize {
         let Some((Self { reader: blocks, .. }, _)) = pieces.clone().next() else { return 0 };
+        if pieces.clone().all(|(own, _)| own.reads_nothing()) {
+            return pieces.count();
+        }
         let groups = |piece: &'p Piece| piece.groups.iter().map(|(group, _)| group);
         blocks
             .fetch_directories(pieces.clone().flat_map(|(_, piece)| groups(piece)).flat_map(|group| group.addresses()));

@@ -151,6 +151,8 @@ impl Scan {
         }
         let version = read_point.version;
         let schema = table.schema_of(version)?;
+        // As a part of a data set it may be asked for no column, by who only counts.
+        let counts = read_as.is_some();
         let own = || ReadAs::new(schema.0.clone(), Constants::new());
         let read_as = read_as.cloned().map_or_else(own, |read_as| read_as.of(&schema.0));
         let version_schema = read_as.schema().clone();
@@ -159,16 +161,17 @@ impl Scan {
                 let fields = version_schema.fields().iter().enumerate();
                 fields.filter(|(_, field)| !is_hidden(field)).map(|(at, _)| at).collect()
             }
+            Some(names) if names.is_empty() && counts => Vec::new(),
             Some(names) => find_requested(&version_schema, names)?,
         };
         let width = columns.len();
-        if width == 0 {
+        if width == 0 && !counts {
             return Err(Error::invalid("the table has no columns"));
         }
         let filter = options.filter.as_ref().map(|filter| filter.bind(&version_schema)).transpose()?;
         let all = || Selected::all(&reader, &pool, &view, &read_as, options, false);
         let Selected { pieces, overlay, by_index } = selected.map_or_else(all, Ok)?;
-        if pieces.iter().any(Piece::needs_sort) {
+        if width > 0 && pieces.iter().any(Piece::needs_sort) {
             for name in table.order_of(version)? {
                 let index = find(&version_schema, name)?;
                 if !columns.contains(&index) {
@@ -180,7 +183,7 @@ impl Scan {
         let asks = overlay.is_none() && options.limit.is_none() && !reader.fetches();
         let expiry = expiry_of(&reader, &view, if asks { Some(&pieces) } else { None })?;
         let form = if options.native { Form::Native } else { Form::Exact };
-        if form == Form::Native {
+        if form == Form::Native && width > 0 {
             // All directories are needed to choose the types, so they are requested together.
             let groups: Vec<&Arc<RowGroup>> =
                 pieces.iter().flat_map(|piece| &piece.groups).map(|(group, _)| group).collect();
@@ -262,7 +265,7 @@ impl Scan {
         loop {
             // What one thread merges is decoded by the others.
             let few = self.pieces.len() <= self.shared.pool.threads();
-            let merges = few && self.pieces.iter().any(Interleaved::fits);
+            let merges = few && !self.shared.columns.is_empty() && self.pieces.iter().any(Interleaved::fits);
             if merges || self.is_bounded() || self.skip > 0 || self.has_begun() {
                 return self.by_ref().collect();
             }
@@ -475,7 +478,7 @@ impl Scan {
             self.pruned = self.pruned.saturating_sub(1);
             self.fetching = self.fetching.saturating_sub(1);
             let shared = self.shared.clone();
-            if Interleaved::fits(&piece) {
+            if !shared.columns.is_empty() && Interleaved::fits(&piece) {
                 let rows = Interleaved::new(shared, piece, ahead, self.left);
                 self.running.push_back(Running::Interleaved(rows));
                 continue;

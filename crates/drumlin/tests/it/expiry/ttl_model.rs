@@ -183,6 +183,11 @@ impl Run {
         let options = ScanOptions { filter: Some(filter), ..ScanOptions::default() };
         same(&rows_of(&dataset.collect(&options).map_err(told)?)?, &kept, &format!("{what}: a filter"))?;
         same(&dataset.count_rows(&options).map_err(told)?, &(kept.len() as u64), &format!("{what}: a filter's count"))?;
+        for (options, rows) in [(ScanOptions::default(), seen.len()), (options, kept.len())] {
+            let none = dataset.collect(&ScanOptions { columns: Some(Vec::new()), ..options }).map_err(told)?;
+            let read = none.iter().map(RecordBatch::num_rows).sum::<usize>();
+            same(&read, &rows, &format!("{what}: rows without columns"))?;
+        }
         let sum = Aggregate { name: "sum".into(), function: Function::Sum, of: Some("n".into()) };
         let asked = GroupBy { aggregates: vec![sum], ..GroupBy::default() };
         let sums = dataset.aggregate(&asked, &Default::default()).map_err(told)?;
