@@ -22,17 +22,19 @@ from typing import Any
 
 import pyarrow as pa
 import raw
+from scale import s3, slow
 
 import drumlin
 import engines
-from scale import s3, slow
 
 LATENCY = 0.02
 MERGED = 10_000
 
 
 def requests(store: drumlin.Store) -> int:
-    return int(sum(value for name, value in store.metrics().items() if name.startswith("drumlin_storage_requests_total")))
+    return int(
+        sum(value for name, value in store.metrics().items() if name.startswith("drumlin_storage_requests_total"))
+    )
 
 
 def main() -> None:

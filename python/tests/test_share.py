@@ -15,7 +15,7 @@ ROWS = pa.table({"n": [1, 2, 3]})
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "drumlin", *arguments]
+    command = [str(Path(sys.executable).with_name("drumlin")), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -26,10 +26,10 @@ def test_many_processes_write_it_then_one_again(tmp_path: Path) -> None:
         with pytest.raises(drumlin.Locked):
             drumlin.share(folder)
     seen: list[object] = []
-    drumlin.share(folder, progress=seen.append)
+    drumlin.share(folder, progress=lambda *step: seen.append(step))
     drumlin.share(folder)
     with drumlin.open(folder) as one:
-        other = "import drumlin, sys; drumlin.open(sys.argv[1]).append('a', {'n': [4]})"
+        other = "import drumlin, sys; s = drumlin.open(sys.argv[1]); s.append('a', {'n': [4]}); s.close()"
         subprocess.run([sys.executable, "-c", other, str(folder)], check=True)
         one.append("a", {"n": [5]})
         assert sorted(one.read("a").to_arrow()["n"].to_pylist()) == [1, 2, 3, 4, 5]
@@ -38,7 +38,7 @@ def test_many_processes_write_it_then_one_again(tmp_path: Path) -> None:
     drumlin.unshare(folder)
     drumlin.unshare(folder)
     with drumlin.open(folder) as store:
-        assert [version.number for version in store.table("a").versions()] == [0, 1, 2]
+        assert [version.version for version in store.table("a").versions()] == [0, 1, 2]
         with pytest.raises(drumlin.Locked):
             subprocess_locked(folder)
 

@@ -167,9 +167,9 @@ def salvage(
 
 @explained
 def share(store: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Makes the store in the folder ``store``, which one process writes at a time, one that many processes can write, as
-    if it had been created with ``shared=True``. No table is copied: the call takes a checkpoint and then replaces the few
-    files that lead to the tables. It does nothing if the store is shared already.
+    """Lets many processes write the store in the folder ``store``, which one process wrote at a time, as if it had been
+    created with ``shared=True``. No table is copied: the call takes a checkpoint and then replaces the few files that
+    lead to the tables. It does nothing if the store is shared already.
 
     Raises :class:`Locked` if a process has the store open. A process that reads it must open it again.
 
@@ -187,12 +187,12 @@ def share(store: str | os.PathLike[str], *, progress: Progress | None = None) ->
 
 @explained
 def unshare(store: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Makes the store in the folder ``store``, which many processes can write, one that a single process writes at a time:
-    the opposite of :func:`share`. It does nothing if the store is not shared.
+    """Lets a single process at a time write the store in the folder ``store``, which many could write: the opposite of
+    :func:`share`. It does nothing if the store is not shared.
 
-    All processes must have closed the store. Raises :class:`Locked` if one that has written to it has not; end the sessions
-    of processes that have died with ``store.reclaim(fence_idle=dt.timedelta(0))``. A process that has the store open without
-    having written to it cannot be seen; its next write raises :class:`Corrupt`, and changes nothing.
+    All processes must have closed the store. Raises :class:`Locked` if one that has written to it has not; end the
+    sessions of processes that died with ``store.reclaim(fence_idle=dt.timedelta(0))``. A process that has the store
+    open without having written to it cannot be seen; its next write raises :class:`Corrupt`, and changes nothing.
 
     >>> import drumlin, os, tempfile
     >>> folder = os.path.join(tempfile.mkdtemp(), "store")
