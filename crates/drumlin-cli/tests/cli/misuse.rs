@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 43] = [
+const COMMANDS: [(&str, &[&str]); 45] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -46,6 +46,8 @@ const COMMANDS: [(&str, &[&str]); 43] = [
     ("reclaim", &[]),
     ("verify", &[]),
     ("salvage", &["new"]),
+    ("share", &[]),
+    ("unshare", &[]),
     ("get", &["note"]),
     ("put", &["note", "1"]),
     ("rm", &["note"]),
