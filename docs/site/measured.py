@@ -35,9 +35,10 @@ def counted(entries: dict[str, Any]) -> list[str]:
     """The same for samples that count something else than seconds, each entry in a unit of its own."""
     lines = ["| what | side | median | least to greatest | runs | unit |", "|---|---|---|---|---|---|"]
     for what, entry in entries.items():
-        for side, runs in ((side, runs) for side, runs in entry.items() if side != "unit"):
+        unit = UNITS[entry.pop("unit")]
+        for side, runs in entry.items():
             told = (what, side, f"{statistics.median(runs):,.4g}", f"{min(runs):,.4g} to {max(runs):,.4g}")
-            lines.append(f"| {' | '.join(told)} | {len(runs)} | {UNITS[entry['unit']]} |")
+            lines.append(f"| {' | '.join(told)} | {len(runs)} | {unit} |")
     return lines
 
 

@@ -50,7 +50,8 @@ impl Plan {
         let limits = Limits { lookups: 1_000_000, time: Duration::from_secs(3) };
         let sides = SIDES.iter().map(|(_, side)| *side).chain(["artmap"]).map(String::from).collect();
         let beside = Duration::from_secs(1);
-        let mut plan = Self { keys: 2_000_000, rounds: 5, limits, beside, shapes: true, raw: None, only: String::new(), sides };
+        let mut plan =
+            Self { keys: 2_000_000, rounds: 5, limits, beside, shapes: true, raw: None, only: String::new(), sides };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n{USAGE}"));
             match arg.as_str() {

@@ -86,15 +86,12 @@ impl Sheet {
             println!("{name}  {}", rest.join("  "));
         }
     }
-}
 
-impl Sheet {
     /// Each workload as a member of a JSON object: the samples of each side, in the order of the rounds, in what a sample
     /// counts. Names need no escapes.
     pub fn raw(&self) -> Vec<String> {
-        let samples = |(side, samples): (&&str, &Vec<f64>)| {
-            (!samples.is_empty()).then(|| format!("\"{side}\": {samples:?}"))
-        };
+        let samples =
+            |(side, samples): (&&str, &Vec<f64>)| (!samples.is_empty()).then(|| format!("\"{side}\": {samples:?}"));
         let line = |(workload, sides): &(Workload, Vec<Vec<f64>>)| {
             let sides: Vec<String> = self.sides.iter().zip(sides).filter_map(samples).collect();
             format!("  \"{}\": {{\"unit\": \"{:?}\", {}}}", workload.name.trim(), workload.unit, sides.join(", "))

@@ -458,7 +458,7 @@ impl CommitLog for ObjectLog {
     }
 
     fn read(&self) -> Result<Opened> {
-        Ok(read_all(&*self.storage, &self.env.pool, None)?.2)
+        Self::read_from(&*self.storage, &self.env.pool)
     }
 
     fn sync(&self) -> Result<()> {

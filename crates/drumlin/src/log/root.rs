@@ -254,11 +254,6 @@ impl Root {
         postcard::from_bytes::<Head>(bytes.get(FIXED_BYTES..end)?).ok()?.base
     }
 
-    /// The root of a log that continues `base`, whose last entry is `last`, without entries.
-    pub fn behind(base: Base, last: EntryId, origin: Origin) -> Self {
-        Self { seq: base.seq, base: Some(base), recent: vec![last], ..Self::of(origin) }
-    }
-
     /// The root of a log with what another one has, whose last entry is `last`.
     pub fn continuing(opened: Opened, last: EntryId) -> Result<Self> {
         let seq = opened.last();

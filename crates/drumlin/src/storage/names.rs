@@ -74,6 +74,11 @@ pub fn parse_temporary(name: &str) -> Option<&str> {
     (ours && digits(process) && digits(number)).then_some(object)
 }
 
+/// Whether this is the mark, by its name within its folder.
+pub fn is_log_mark(name: &str) -> bool {
+    name == MARK
+}
+
 /// The log segment that begins with `first`.
 pub fn log_segment(first: Seq) -> String {
     format!("{LOG}/{first:020}.log", first = first.0)

@@ -30,7 +30,7 @@ impl ObjectLog {
         (base, last): (Base, EntryId),
         origin: Origin,
     ) -> Result<Self> {
-        Self::create_with(storage, env, retry, Root::behind(base, last, origin))
+        Self::create_from(storage, env, retry, Opened { base: Some(base), origin, ..Opened::default() }, last)
     }
 
     /// Creates the log of a store that had another one, with what `opened` has of that; `last` is its last entry.

@@ -9,15 +9,15 @@
 //!   old way. One that waited for the lock looks for a root again (*opening.rs*).
 //! - The way back also holds the lock under which roots are replaced. A process that still has the store open finds no root at
 //!   its next commit, and does nothing any more.
-//! - Both first make a checkpoint, so that the log is short. Readers that follow the old log are told that it is gone.
+//! - Both first make a checkpoint, so that the log is short. Readers of the old log get an error that names what was removed.
 
 use std::sync::Arc;
 
 use super::format::{format_text, read_format};
 use super::opening::{open_bucket, open_on};
 use super::uri::{folder_of, is_in_memory};
-use crate::base::{Env, Error, ErrorKind, Result, Task};
-use crate::catalog::{Effect, State};
+use crate::base::{Env, Error, ErrorKind, Result, SessionId, Task};
+use crate::catalog::Effect;
 use crate::log::{CommitLog, FileLog, ObjectLog, OnLoss, Opened};
 use crate::storage::{Disk, FileStorage, Guard, InlineStorage, OsDisk, Storage, WriteMode, is_bucket, names};
 use crate::store::parts::{holder, recover};
@@ -29,8 +29,8 @@ const ENTRIES_BYTES_MAX: usize = 1 << 20;
 /// Opens the folder; a disk serves until the store on it is closed.
 type OpenDisk<'a> = &'a dyn Fn() -> Result<Arc<dyn Disk>>;
 
-/// Makes the store in the folder `uri`, which one process writes, one that many may write, without copying its tables. Of one
-/// that is shared already, the call removes what an earlier one, cut off, has left. Takes as long as a checkpoint.
+/// Makes the store in the folder `uri`, which one process writes, one that many may write, without copying its tables. If it
+/// is shared already, the call removes what an earlier one, cut off, has left. Takes as long as a checkpoint.
 ///
 /// # Errors
 /// `Locked` if it is open anywhere, `Cancelled`, `NotFound` if there is no store, `InvalidArgument` if `uri` is not a folder, `Conflict` if it
@@ -65,8 +65,7 @@ fn open_folder(uri: &str) -> Result<Arc<dyn Disk>> {
 pub fn share_on(open_disk: OpenDisk<'_>, env: Env, uri: &str, options: Options, task: &Task) -> Result<()> {
     let (disk, options) = (open_disk()?, Options { mode: Mode::Write, shared: false, ..options });
     if is_there(&*disk, names::ROOT)? {
-        let _lock = lock(&*disk)?;
-        return forget_single(&*disk);
+        return tidy(&disk, uri, true);
     }
     let shortening = CheckpointOptions { task: task.clone(), ..CheckpointOptions::default() };
     let store = open_on(disk, env.clone(), uri, options.clone())?;
@@ -82,7 +81,7 @@ pub fn share_on(open_disk: OpenDisk<'_>, env: Env, uri: &str, options: Options, 
     let (state, _) = recover::replay(&*storage, &opened)?;
     check_short(&opened, uri)?;
     drop(ObjectLog::create_from(storage, env, options.retry_micros, opened, state.entry)?);
-    forget_single(&*disk)
+    forget_single(&disk)
 }
 
 /// [`unshare`], on a disk.
@@ -95,8 +94,7 @@ pub fn unshare_on(open_disk: OpenDisk<'_>, env: Env, uri: &str, options: Options
         if !is_there(&*disk, names::FORMAT)? {
             return Err(Error::not_found(format!("there is no store at {uri}")));
         }
-        let _lock = lock(&*disk)?;
-        return forget_shared(&*disk);
+        return tidy(&disk, uri, false);
     }
     let shortening = CheckpointOptions { task: task.clone(), ..CheckpointOptions::default() };
     let store = open_bucket(Arc::new(FileStorage::new(disk)), env.clone(), uri, options.clone())?;
@@ -119,25 +117,22 @@ pub fn unshare_on(open_disk: OpenDisk<'_>, env: Env, uri: &str, options: Options
     }
     check_short(&opened, uri)?;
     // What an earlier call that was cut off has left is not the store's log.
-    forget_single(&*disk)?;
+    forget_single(&disk)?;
     FileLog::create_from(disk.clone(), options.log, &opened)?.close()?;
     storage.put(names::FORMAT, &[format_text(&opened.origin).into()], WriteMode::Create)?;
     disk.remove(names::ROOT)?;
     disk.sync_dir("")?;
-    forget_shared(&*disk)
+    forget_shared(&disk)
 }
 
 impl Store {
     /// Where one process writes, a session stays open until the next begins; beside others it would for good.
     fn end_open_session(&self) -> Result<()> {
-        let end = |state: &State| match state.sessions.open.is_empty() {
-            true => Vec::new(),
-            false => vec![Effect::FenceSessions { sessions: state.sessions.open.keys().copied().collect() }],
-        };
-        match end(&*self.state()?).is_empty() {
-            true => Ok(()),
-            false => self.commit_effects(move |state| Ok(end(state))).map(drop),
+        let sessions: Vec<SessionId> = self.state()?.sessions.open.keys().copied().collect();
+        if sessions.is_empty() {
+            return Ok(());
         }
+        self.commit_effects(move |_| Ok(vec![Effect::FenceSessions { sessions: sessions.clone() }])).map(drop)
     }
 }
 
@@ -163,38 +158,41 @@ fn check_short(opened: &Opened, uri: &str) -> Result<()> {
     }
 }
 
+/// Removes what an earlier call has left in a folder that is of the wanted kind already. Only under the lock that is certain.
+fn tidy(disk: &Arc<dyn Disk>, uri: &str, shared: bool) -> Result<()> {
+    let _lock = lock(&**disk)?;
+    match is_there(&**disk, names::ROOT)? {
+        now if now != shared => Err(Error::conflict(format!("{uri} became the other kind during the call; try again"))),
+        true => forget_single(disk),
+        false => forget_shared(disk),
+    }
+}
+
 /// Removes what only a store has that one process writes.
-fn forget_single(disk: &dyn Disk) -> Result<()> {
-    remove(disk, names::FORMAT)?;
-    remove_of_log(disk, |name| {
-        names::parse_log_segment(name).is_some() || names::LOG_MARK.ends_with(&format!("/{name}"))
-    })?;
-    disk.sync_dir("")
+fn forget_single(disk: &Arc<dyn Disk>) -> Result<()> {
+    let ours = |name: &str| names::parse_log_segment(name).is_some() || names::is_log_mark(name);
+    forget(disk, names::FORMAT, ours)
 }
 
 /// Removes what only a store has that many processes write.
-fn forget_shared(disk: &dyn Disk) -> Result<()> {
-    remove(disk, names::WITNESS)?;
-    remove_of_log(disk, |name| names::parse_log_chunk(name).is_some())?;
-    disk.sync_dir("")
+fn forget_shared(disk: &Arc<dyn Disk>) -> Result<()> {
+    forget(disk, names::WITNESS, |name| names::parse_log_chunk(name).is_some())
 }
 
-fn remove_of_log(disk: &dyn Disk, ours: impl Fn(&str) -> bool) -> Result<()> {
-    let listed = match disk.list(names::LOG) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        other => other?,
+/// Removes a file, and those of the log that are `ours`, by their names within its folder, whole or still being made.
+fn forget(disk: &Arc<dyn Disk>, file: &str, ours: impl Fn(&str) -> bool) -> Result<()> {
+    let storage = FileStorage::new(disk.clone());
+    let is_ours = |name: &str| {
+        let name = name.rsplit('/').next().unwrap_or_default();
+        ours(name) || names::parse_temporary(name).is_some_and(&ours)
     };
-    // Those that are still being made, too.
-    let ours = |name: &str| ours(name) || names::parse_temporary(name).is_some_and(&ours);
-    for entry in listed.iter().filter(|entry| ours(&entry.name)) {
-        remove(disk, &format!("{}/{}", names::LOG, entry.name))?;
+    let listed = storage.list(names::LOG)?.into_iter().map(|object| object.name);
+    let mut gone: Vec<String> = listed.filter(|name| is_ours(name)).collect();
+    let of_log = !gone.is_empty();
+    gone.push(file.to_owned());
+    storage.delete_many(&gone).into_iter().collect::<Result<()>>()?;
+    if of_log {
+        disk.sync_dir(names::LOG)?;
     }
-    disk.sync_dir(names::LOG)
-}
-
-fn remove(disk: &dyn Disk, name: &str) -> Result<()> {
-    match disk.remove(name) {
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+    disk.sync_dir("")
 }

@@ -57,10 +57,12 @@ impl PieceReader {
     /// The same, of which others than the `wanted` rows may be left out.
     pub fn read_wanted(&self, piece: &Piece, wanted: Wanted) -> Result<Vec<RecordBatch>> {
         if self.columns.is_empty() {
-            let rows = Some(self.count(piece)? as usize).filter(|rows| *rows > 0);
-            let options = RecordBatchOptions::new().with_row_count(rows);
-            let batch = || RecordBatch::try_new_with_options(self.schema.clone(), Vec::new(), &options);
-            return Ok(rows.map(|_| batch()).transpose()?.into_iter().collect());
+            let rows = self.count(piece)? as usize;
+            if rows == 0 {
+                return Ok(Vec::new());
+            }
+            let options = RecordBatchOptions::new().with_row_count(Some(rows));
+            return Ok(vec![RecordBatch::try_new_with_options(self.schema.clone(), Vec::new(), &options)?]);
         }
         self.named(|| self.read_piece(piece, wanted))
     }

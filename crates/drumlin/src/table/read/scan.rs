@@ -151,7 +151,7 @@ impl Scan {
         }
         let version = read_point.version;
         let schema = table.schema_of(version)?;
-        // As a part of a data set it may be asked for no column, by who only counts.
+        // A data set may be read without columns, to count its rows.
         let counts = read_as.is_some();
         let own = || ReadAs::new(schema.0.clone(), Constants::new());
         let read_as = read_as.cloned().map_or_else(own, |read_as| read_as.of(&schema.0));

@@ -141,7 +141,7 @@ type Hook = Box<dyn FnMut() + Send>;
 
 /// A disk on which something happens before each operation on names.
 #[derive(Clone)]
-struct Hooked {
+pub struct Hooked {
     disk: SimDisk,
     hook: Arc<Mutex<Option<Hook>>>,
     /// While it holds a lock, nothing happens: another process would wait for it.
@@ -165,6 +165,12 @@ impl std::fmt::Debug for Hooked {
 }
 
 impl Hooked {
+    /// On `disk`, with `hook` from the first operation on.
+    pub fn new(disk: &SimDisk, hook: impl FnMut() + Send + 'static) -> Self {
+        let hook: Box<dyn FnMut() + Send> = Box::new(hook);
+        Self { disk: disk.clone(), hook: Arc::new(Mutex::new(Some(hook))), locked: Arc::default() }
+    }
+
     fn disk(&self) -> &SimDisk {
         if self.locked.load(Ordering::SeqCst) {
             return &self.disk;

@@ -1,6 +1,7 @@
 //! A store in a folder becomes shared, and back: what it has stays, whatever is done in between, and wherever it is cut off.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use drumlin::base::{ManualClock, Timestamp};
 use drumlin::catalog::Payload;
@@ -10,7 +11,8 @@ use drumlin::{ErrorKind, Options, Result, Store, Tables, Task};
 
 use crate::faults::crash::{no_orphans, time_of, workload};
 use crate::models::model::{Model, Trash};
-use crate::models::random::{Op, apply, check, run};
+use crate::models::random::{Op, apply, check, compare, run};
+use crate::processes::shared_fence::Hooked;
 use crate::seeds;
 use crate::support::{Opener, env, open_shared, opener};
 
@@ -20,7 +22,12 @@ fn is_shared(disk: &SimDisk) -> bool {
 
 /// Makes the store shared, or no longer.
 fn turn(disk: &SimDisk, clock: &Arc<ManualClock>, shared: bool) -> Result<()> {
-    let open = || Ok(Arc::new(disk.clone()) as Arc<dyn Disk>);
+    turn_on(Arc::new(disk.clone()), disk, clock, shared)
+}
+
+/// The same, by way of `through`.
+fn turn_on(through: Arc<dyn Disk>, disk: &SimDisk, clock: &Arc<ManualClock>, shared: bool) -> Result<()> {
+    let open = || Ok(through.clone());
     let (env, options) = (env(clock, disk.counters().changes + 77, 2), Options::default());
     let turn = if shared { share_on } else { unshare_on };
     turn(&open, env, "sim", options, &Task::default())
@@ -119,7 +126,7 @@ fn a_crash_anywhere_on_the_way_leaves_one_kind_or_the_other() {
                     let store = open(&survived, &clock, 2).unwrap();
                     let mut now = model.0.clone();
                     assert!(apply(&mut now, &mut model.1.clone(), &Op::PutNode("n/9".into(), 1)));
-                    crate::models::random::compare(&store, &now)
+                    compare(&store, &now)
                         .unwrap_or_else(|e| panic!("seed {seed}, change {at} of {begun} to {total} {moment:?}, to {to_shared}, turned {turned}: {e}"));
                     no_orphans(&store, &survived);
                 }
@@ -132,6 +139,45 @@ fn a_crash_anywhere_on_the_way_leaves_one_kind_or_the_other() {
 
 fn put(store: &Store, at: u8) -> Result<()> {
     store.tree().put(&format!("n/{at}"), Payload::bytes(&[at]).unwrap()).map(drop)
+}
+
+/// Before each operation of a call in turn another call comes, of either kind, to the end.
+#[test]
+fn calls_at_the_same_time_lose_nothing() {
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let made = SimDisk::new();
+    let store = opener(0)(&made, &clock, 2).unwrap();
+    put(&store, 1).unwrap();
+    store.write("t", crate::support::batch(&[(1, None)]), &Default::default()).unwrap();
+    store.close().unwrap();
+    for begins_shared in [false, true] {
+        turn(&made, &clock, begins_shared).unwrap();
+        for (own, others) in [(true, true), (true, false), (false, true), (false, false)] {
+            for at in 0.. {
+                let disk = made.fork();
+                let struck = Arc::new(AtomicBool::new(false));
+                let (told, there, ticks, mut seen) = (struck.clone(), disk.clone(), clock.clone(), 0);
+                let through = Hooked::new(&disk, move || {
+                    seen += 1;
+                    if seen - 1 == at {
+                        told.store(true, Ordering::SeqCst);
+                        let _ = turn(&there, &ticks, others);
+                    }
+                });
+                let _ = turn_on(Arc::new(through), &disk, &clock, own);
+                let place = format!("shared {begins_shared}, then {own}, {others} before operation {at}");
+                let open = if is_shared(&disk) { open_shared } else { opener(0) };
+                let store = open(&disk, &clock, 2).unwrap_or_else(|e| panic!("{place}: {e}"));
+                assert_eq!(store.table("t").collect(&Default::default()).unwrap()[0].num_rows(), 1, "{place}");
+                assert_eq!(store.tree().list("n/*").unwrap().len(), 1, "{place}");
+                put(&store, 2).unwrap();
+                no_orphans(&store, &disk);
+                if !struck.load(Ordering::SeqCst) {
+                    break;
+                }
+            }
+        }
+    }
 }
 
 #[test]
