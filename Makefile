@@ -9,6 +9,8 @@ SCALE ?= 1
 # Tests are built with the switches that break one rule each, see crates/drumlin/src/base/planted.rs, and with spans.
 PLANTED := --features drumlin/planted-bugs,drumlin/tracing
 
+# Protocols as models, all of whose states a checker walks through.
+MODELS := cd models && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/models
 # The memtable's sources with as little as they need, so that checkers of memory and of interleavings compile little.
 INTERLEAVINGS := cd interleavings && CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/interleavings
 # AddressSanitizer's runtime is part of the stable toolchain; a copy of the sources is compiled beside the plain one.
@@ -98,6 +100,7 @@ test-rust:
 	cargo test --release --workspace $(PLANTED)
 	SEED=1 RUNS=2000 $(MAKE) --no-print-directory fuzz SECONDS=5 TARGET=
 	$(INTERLEAVINGS) cargo test --release
+	$(MODELS) cargo test --release
 
 # After `make build` and what `make test` installs; it builds nothing itself, which would wait for what test-rust compiles.
 test-python:
@@ -115,10 +118,11 @@ $(ENGINES)/.installed: python/requirements-engines.txt $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENGINES) -r $<
 	touch $@
 
-# S3 servers on which tests in Rust and Python run stores: built by Go from pinned sources, some minutes once. Without Go the tests say
-# that they do without.
+# S3 servers on which tests in Rust and Python run stores: built by Go from pinned sources, some minutes once; PostgreSQL and etcd, which
+# keep logs, from Debian's packages, if root does it. Without Go or these the tests say that they do without.
 servers:
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(*(s3.build(name) or f'NO GO: {name} is not built' for name in s3.PACKAGES))"
+	cd python/tests && $(PYTHON) -c "from servers import cells; print(*cells.install())"
 
 # What the tests of the page of a store (`drumlin ui`) need beside the build: Chromium, a package of Debian, in which they click through it.
 # Without it they say loudly that they do without.
@@ -168,6 +172,7 @@ bench: build $(MIGRATE)/.installed
 	$(BIN)/python bench/views.py
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/layouts.py
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/keyed.py
+	$(BIN)/python bench/replicas.py
 	$(BIN)/python bench/scale.py
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/buckets.py --scale $(SCALE)
 	bench/rocksdb/run.sh --no-shapes --rounds 3 --raw $(CURDIR)/bench/raw/rocksdb.json

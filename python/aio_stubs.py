@@ -20,7 +20,22 @@ FOLDER = Path(__file__).resolve().parent / "drumlin" / "aio"
 MODULES = {
     "_rows": ["Result", "Groups", "Joined", "Windows", "Dataset", "Lookup", "Diff", "RowFeed", "Results"],
     "_table": ["Merge", "Table", "ProjectionView", "Presence", "Tree"],
-    "_store": ["Tables", "Transaction", "Sink", "Ticket", "ChangeFeed", "Store", "open", "salvage", "share", "unshare"],
+    "_store": [
+        "Tables",
+        "Transaction",
+        "Sink",
+        "Ticket",
+        "ChangeFeed",
+        "Store",
+        "open",
+        "move_log",
+        "salvage",
+        "share",
+        "unshare",
+        "follow",
+        "promote",
+        "clone",
+    ],
 }
 #: Where names are defined that stubs of a module use, beside those that their sources import.
 OWN = {name: module for module, names in MODULES.items() for name in names}
@@ -70,11 +85,12 @@ import pandas as _pd  # type: ignore[import-untyped, unused-ignore]
 import polars as _pl
 import pyarrow as _pa  # type: ignore[import-untyped, unused-ignore]
 from drumlin import (
-    Change, Changes, CheckpointReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan, DeleteReport,
-    DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics, Node, PresenceInfo,
-    ProjectionEntry, PurgePlan, PurgeReceipt, ReclaimReport, Retention, RowChanges, RowsReport, SalvageReport, Schema,
-    Snapshot, Splits, StagedReport, StoreStat, TableStat, TimeToLive, Token, TrashItem, TriggerFailure, Ui,
-    UpdateReport, VacuumPlan, VerifyReport, Version, VersionsReport, View,
+    Change, Changes, CheckpointReport, CloneReport, Commit, Constraints, CopyReport, CopyToReport, DatasetPlan,
+    DeleteReport, DropReport, Event, Expr, Follower, ImportReport, Index, ListEntry, Mask, MergeReport, Metrics,
+    Node, PresenceInfo, ProjectionEntry, PromoteReport, PurgePlan, PurgeReceipt, ReclaimReport, ReplicateReport,
+    Retention, RowChanges, RowsReport, SalvageReport, Schema, Snapshot, Splits, StagedReport, StoreStat, TableStat,
+    TimeToLive, Token, TrashItem, TriggerFailure, Ui, UpdateReport, VacuumPlan, VerifyReport, Version,
+    VersionsReport, View,
 )
 from drumlin._arguments.applied import ColumnFunction
 from drumlin._arguments.checks import AsOf, Compression, FilterLike, Params, Progress, SchemaMode
@@ -182,7 +198,7 @@ def function(name: str, made: Any) -> str:
     """The stub of a function of the module."""
     [node] = [
         node
-        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module("drumlin._nouns.open"))))
+        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(inspect.unwrap(made).__module__))))
         if isinstance(node, ast.FunctionDef) and node.name == name
     ]
     awaited = "async " if inspect.iscoroutinefunction(made) else ""

@@ -37,7 +37,11 @@ _FEEDS = ["ChangeFeed", "Commit", "Event", "RowFeed", "RowChanges", "Follower"]
 _PROJECTIONS = ["ProjectionView", "ProjectionEntry"]
 #: Pages, each with a title, what is said first, and the names on it; `*` is all others of `drumlin`.
 PAGES: dict[str, tuple[str, str, list[str]]] = {
-    "open": ("Opening a store", _NOUNS, ["open", "salvage", "share", "unshare", "__version__"]),
+    "open": (
+        "Opening a store",
+        _NOUNS,
+        ["open", "follow", "promote", "clone", "salvage", "share", "unshare", "move_log", "__version__"],
+    ),
     "store": ("Store", "", ["Store", "Retention", "Sink"]),
     "table": (
         "Table",

@@ -30,6 +30,7 @@ from drumlin._drumlin import (
     ChangeFeed,
     Changes,
     CheckpointReport,
+    CloneReport,
     Commit,
     CopyReport,
     CopyToReport,
@@ -53,6 +54,7 @@ from drumlin._drumlin import (
     PresenceInfo,
     ProjectionEntry,
     ProjectionView,
+    PromoteReport,
     PurgedObject,
     PurgedTable,
     PurgePlan,
@@ -60,6 +62,7 @@ from drumlin._drumlin import (
     PurgeReceipt,
     ReclaimReport,
     RepackPlan,
+    ReplicateReport,
     RowsReport,
     SalvageReport,
     Schema,
@@ -101,7 +104,8 @@ from drumlin._errors import (
 from drumlin._habits import missing
 from drumlin._nouns.dataset import Dataset
 from drumlin._nouns.merge import Merge
-from drumlin._nouns.open import open, salvage, share, unshare
+from drumlin._nouns.open import move_log, open, salvage, share, unshare
+from drumlin._nouns.replica import clone, follow, promote
 from drumlin._nouns.sink import Sink
 from drumlin._nouns.store import Retention, Store
 from drumlin._nouns.table import Table
@@ -191,6 +195,9 @@ __all__ = [
     "RowFeed",
     "RowsLike",
     "RowsReport",
+    "CloneReport",
+    "PromoteReport",
+    "ReplicateReport",
     "SalvageReport",
     "Schema",
     "Sink",
@@ -226,9 +233,13 @@ __all__ = [
     "Windows",
     "__version__",
     "col",
+    "move_log",
     "now",
     "open",
     "options",
+    "clone",
+    "follow",
+    "promote",
     "salvage",
     "sequence",
     "share",

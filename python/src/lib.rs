@@ -32,6 +32,7 @@ mod presence;
 mod projection;
 mod purge;
 mod python_value;
+mod replica;
 mod reports;
 mod result;
 mod row_changes;
@@ -87,6 +88,8 @@ mod _drumlin {
     use super::projection::{ProjectionEntry, ProjectionView};
     #[pymodule_export]
     use super::purge::{PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
+    #[pymodule_export]
+    use super::replica::{CloneReport, PromoteReport, ReplicateReport, clone, promote, replicate_at, replicate_open};
     #[pymodule_export]
     use super::reports::{
         CheckpointReport, CopyReport, CopyToReport, DropReport, Fault, Hold, Holding, ImportReport, Index,
@@ -153,6 +156,14 @@ mod _drumlin {
         let options = drumlin::Options::default();
         let turn = if shared { drumlin::share } else { drumlin::unshare };
         call::with_progress(py, progress, |task: drumlin::Task| turn(uri, options, &task))
+    }
+
+    /// Moves the log of a store to a server, or back to the store.
+    #[pyfunction]
+    fn move_log(py: Python<'_>, uri: &str, to: Option<String>, settings: options::Settings) -> PyResult<()> {
+        let options = options::open(options::ModeName::create(), settings)?;
+        let to = to.map_or(drumlin::LogPlace::Store, drumlin::LogPlace::Cell);
+        call::detached(py, || drumlin::move_log(uri, &to, &options))
     }
 
     /// Runs the command line with `args`, the program's name first; returns the exit code.

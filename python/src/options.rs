@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use drumlin::{
-    AsOf, BucketOptions, Compression, Expression, Filter, IndexOptions, LookupOptions, Missing, Mode, Options,
-    PlanOptions, Retention, ScanOptions, SchemaMode, SyncMode, Timestamp, Version,
+    AsOf, BucketOptions, Compression, Expression, Filter, IndexOptions, LogAddress, LookupOptions, Missing, Mode,
+    Options, PlanOptions, Retention, ScanOptions, SchemaMode, SyncMode, Timestamp, Version,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -60,6 +60,8 @@ pub struct Settings {
     compression: Option<String>,
     writer: Option<String>,
     storage_options: BTreeMap<String, String>,
+    /// The address of the server that keeps the log.
+    log: Option<String>,
     /// The interval of syncs.
     sync_micros: Option<u64>,
 }
@@ -92,6 +94,7 @@ pub fn open(mode: ModeName, settings: Settings) -> PyResult<Options> {
         compression: compression.unwrap_or(default.compression),
         writer: settings.writer,
         bucket: BucketOptions(settings.storage_options),
+        log_at: settings.log.map(LogAddress),
         sync: settings.sync_micros.map_or(SyncMode::Commit, |micros| SyncMode::Interval(Duration::from_micros(micros))),
         warn: crate::metrics::to_logging(),
         ..default
@@ -114,11 +117,14 @@ pub fn as_of(when: Option<When>) -> AsOf {
         Some(When::Version(version)) => AsOf::Version(Version(version)),
         Some(When::Back(back)) => AsOf::Back(back.unsigned_abs() - 1),
         Some(When::Snapshot(name)) => AsOf::Snapshot(name),
-        Some(When::Time(time)) => {
-            let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            AsOf::Time(Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
-        }
+        Some(When::Time(time)) => AsOf::Time(timestamp(time)),
     }
+}
+
+/// A time as the core has it.
+pub fn timestamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// Which columns and rows to read.

@@ -389,6 +389,8 @@ record! {
         number: u64,
         /// The job for which rows are staged; None for a lease.
         job: Option<String>,
+        /// Where the replica is that it is a lease for; None if it is for something else.
+        replica: Option<String>,
         /// When its owner last renewed it, in UTC.
         beat: SystemTime,
         /// How long it lives after its last renewal.
@@ -398,8 +400,8 @@ record! {
 
 impl From<drumlin::HoldInfo> for Hold {
     fn from(info: drumlin::HoldInfo) -> Self {
-        let drumlin::HoldInfo { hold, job, beat, life_micros } = info;
-        Self { number: hold, job, beat: time(beat), life: Duration::from_micros(life_micros) }
+        let drumlin::HoldInfo { hold, job, replica, beat, life_micros } = info;
+        Self { number: hold, job, replica, beat: time(beat), life: Duration::from_micros(life_micros) }
     }
 }
 

@@ -32,6 +32,15 @@ pub fn time(time: Timestamp) -> String {
     }
 }
 
+/// A pause such as `500ms`, or a span as in [`parse_span`], in microseconds.
+pub fn parse_pause(text: &str) -> Result<u64, String> {
+    match text.strip_suffix("ms").map(str::parse::<u32>) {
+        Some(Ok(n)) => Ok(u64::from(n) * 1000),
+        Some(Err(_)) => Err(format!("'{text}' is not a pause; expected a number and ms or s, such as 500ms")),
+        None => parse_span(text),
+    }
+}
+
 /// A span such as `30d`, `12h`, `90m`, `45s` or `2w`, in microseconds.
 pub fn parse_span(text: &str) -> Result<u64, String> {
     let expected = || format!("'{text}' is not a span of time; expected a number and s, m, h, d or w, such as 30d");

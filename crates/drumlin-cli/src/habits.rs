@@ -23,7 +23,7 @@ put STORE PATH VALUE: set edit config
 get STORE PATH: lookup find fetch
 move STORE FROM TO: rename mv ren
 copy STORE FROM TO: cp duplicate fork
-copy-to STORE OTHER: clone backup sync push mirror rsync
+copy-to STORE OTHER: backup sync push mirror rsync
 restore STORE TABLE VERSION, which makes an old version the newest: checkout undo reset revert rollback
 undrop STORE TABLE: undelete
 snapshot create STORE NAME: tag label
@@ -31,7 +31,7 @@ verify STORE: check fsck validate
 checkpoint STORE, which compacts, and reclaim STORE, which frees space: compact optimize defragment flush analyze
 reclaim STORE, which frees the space of what is gone: gc cleanup expire
 delete-versions STORE TABLE VERSIONS, or retention STORE PATTERN --keep-last 1: prune truncate-history delete-version
-watch STORE: monitor follow subscribe events tail-log
+watch STORE: monitor subscribe events tail-log
 drumlin --version: version ver
 completions bash|zsh|fish: completion complete autocomplete
 ui STORE: gui web serve browse dashboard

@@ -54,6 +54,21 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// A second store that a command works on.
+#[derive(Args)]
+pub struct TargetOptions {
+    /// As --storage-option, for the second store
+    #[arg(long = "target-option", value_name = "NAME=VALUE", value_parser = setting)]
+    target_options: Vec<(String, String)>,
+}
+
+impl TargetOptions {
+    /// How it is opened.
+    pub fn options(&self) -> Options {
+        Options { bucket: BucketOptions(self.target_options.iter().cloned().collect()), ..Options::default() }
+    }
+}
+
 fn fail(message: String) -> Result<(), Failure> {
     Err(Failure::Error(message))
 }
@@ -84,7 +99,8 @@ impl Place {
         &self.uri
     }
 
-    fn options(&self, mode: Mode) -> Options {
+    /// How it is opened.
+    pub fn options(&self, mode: Mode) -> Options {
         let bucket = BucketOptions(self.storage_options.iter().cloned().collect());
         Options { mode, bucket, ..Options::default() }
     }

@@ -5,6 +5,8 @@
 #![allow(clippy::disallowed_methods, clippy::type_complexity, reason = "as in the other tests")]
 #![allow(dead_code, unused_imports, reason = "the modules have tests of their own, which run elsewhere")]
 
+#[path = "it/cells/mod.rs"]
+mod cells;
 #[path = "it/columns"]
 mod columns {
     pub mod constraints;
@@ -83,6 +85,8 @@ mod processes {
     pub mod splits;
     pub mod staged;
 }
+#[path = "it/replicas/mod.rs"]
+mod replicas;
 #[path = "it/rows"]
 mod rows {
     pub mod aggregates;
@@ -116,6 +120,7 @@ use drumlin::storage::{CrashPoint, DiskFault, SimDisk};
 use drumlin::store::AsOf;
 use drumlin::{ErrorKind, Tables};
 
+use cells::{moves, offers};
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
 use commits::{copies, copy_to, rules, turns};
 use expiry::ttl;
@@ -130,6 +135,7 @@ use models::{copy_op, model, random, wide, wide_op};
 use nodes::presences;
 use processes::{shared_faults, shared_fence, shared_support, shared_turns, sim_time, splits, staged};
 use random::{Op, apply, compare, draw, run};
+use replicas::{cut_off, following, promotion};
 use rows::{aggregates, diffs, keyed_model, laid_out, merges, ordered, patches, replacing, stories, updates};
 use support::{batch, numbered, open, open_with, read};
 use views::{changes, writers};
@@ -423,7 +429,7 @@ fn main() {
         println!("{bug:?} noticed with seed {}", noticed.unwrap());
     }
     type Check = fn() -> Result<(), String>;
-    let single: [(Bug, Check); 140] = [
+    let single: [(Bug, Check); 150] = [
         (Bug::ForgetConcurrentDeletes, delete_during_checkpoint),
         (Bug::MoveWhatLeaves, rules::checkpoints_move_what_is_left),
         (Bug::TrustFirstColumn, ordered::row_groups_that_touch_are_told_apart),
@@ -565,6 +571,16 @@ fn main() {
         (Bug::ForgetDue, || pages::run(0)),
         (Bug::ForgetWaiting, pages::what_a_vacuum_would_change_is_known),
         (Bug::IgnoreGrace, rules::grace_is_given),
+        (Bug::CopyUnread, following::damaged_at_the_source),
+        (Bug::KeepErased, replicas::erased::purged),
+        (Bug::CutLeased, following::cut_while_leased),
+        (Bug::AppendFirst, cut_off::crash_with_news),
+        (Bug::NoOwner, cut_off::two_processes),
+        (Bug::PromoteBeside, promotion::commits_beside),
+        (Bug::ReturnUnfenced, moves::commits_beside_a_move_back),
+        (Bug::TrustCell, moves::server_put_back),
+        (Bug::TakeForbidden, offers::handed_in),
+        (Bug::TakeTwice, offers::handed_in),
     ];
     for (bug, check) in single.into_iter().chain(HISTORIES) {
         check().unwrap();

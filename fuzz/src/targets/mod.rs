@@ -28,6 +28,8 @@ pub struct Target {
 /// All of them.
 pub const TARGETS: &[Target] = &[
     Target { name: "arguments", run: command::arguments, seeds: command::argument_seeds },
+    Target { name: "archived", run: log::archived, seeds: log::archived_seeds },
+    Target { name: "cell", run: log::cell, seeds: log::cell_seeds },
     Target { name: "arrays", run: foreign::arrays, seeds: foreign::array_seeds },
     Target { name: "carried", run: jobs::carried, seeds: jobs::carried_seeds },
     Target { name: "catalog", run: catalog::snapshot, seeds: catalog::snapshot_seeds },
@@ -39,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "key-filter", run: rows::key_filter, seeds: rows::key_filter_seeds },
     Target { name: "log", run: log::segment, seeds: log::segment_seeds },
     Target { name: "mark", run: log::mark, seeds: log::mark_seeds },
+    Target { name: "offer", run: log::offer, seeds: log::offer_seeds },
     Target { name: "payload", run: catalog::payload, seeds: catalog::payload_seeds },
     Target { name: "plan", run: jobs::plan, seeds: jobs::plan_seeds },
     Target { name: "root", run: log::root, seeds: log::root_seeds },

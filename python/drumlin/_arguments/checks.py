@@ -3,6 +3,7 @@
 import contextlib
 import datetime as dt
 import operator
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, Union
 
@@ -455,30 +456,38 @@ _FSSPEC = {
 }
 
 
-def bucket_options(options: Mapping[str, Any] | None) -> dict[str, str]:
+def bucket_options(options: Mapping[str, Any] | None, named: str = "storage_options") -> dict[str, str]:
     """Settings of a bucket's client, by its names or those of fsspec. Errors show their names, never their values."""
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"storage_options must be a dict of str to str, not {a_type(options)}")
+        raise TypeError(f"{named} must be a dict of str to str, not {a_type(options)}")
     given = {} if options is None else dict(options)
     inner = given.pop("client_kwargs", None)
     if isinstance(inner, Mapping):
         given = {**inner, **given}
     elif inner is not None:
-        raise InvalidArgument("storage_options: 'client_kwargs' must be a dict")
+        raise InvalidArgument(f"{named}: 'client_kwargs' must be a dict")
     checked = {}
     for name, value in given.items():
         if isinstance(value, bool):
             value = "true" if value else "false"
         if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidArgument(f"storage_options: the name and the value of {name!r} must be str")
+            raise InvalidArgument(f"{named}: the name and the value of {name!r} must be str")
         checked[_FSSPEC.get(name, name)] = value
     return checked
 
 
-def storage_settings(options: Mapping[str, str] | None) -> dict[str, Any]:
+def storage_settings(options: Mapping[str, str] | None, named: str = "storage_options") -> dict[str, Any]:
     """Settings of a store of which only those of its bucket are given."""
     settings: dict[str, Any] = dict.fromkeys(_SETTINGS)
     settings |= {"shared": False, "fresh": False, "accept_loss": False, "retry_micros": None, "writer": None}
-    settings |= {"compression": None, "verify_rewrites": True}
-    settings["storage_options"] = bucket_options(options)
+    settings |= {"compression": None, "verify_rewrites": True, "log": None}
+    settings["storage_options"] = bucket_options(options, named)
     return settings
+
+
+def place_of(place: str | os.PathLike[str], name: str) -> str:
+    """The address of a store; ``~`` is the home folder."""
+    path = place if isinstance(place, str) else os.fspath(place) if isinstance(place, os.PathLike) else None
+    if not isinstance(path, str):
+        raise TypeError(f"{name} must be a str or a path, not {a_type(place)}")
+    return os.path.expanduser(path)

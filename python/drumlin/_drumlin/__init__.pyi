@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final, Literal, TypeAlias, final
 from drumlin._drumlin.arrays import Batch, Batches, Mask, Schema, Stream
 from drumlin._drumlin.jobs import (
     Dataset,
+    Hold,
     Join,
     Lease,
     Split,
@@ -39,13 +40,21 @@ from drumlin._drumlin.nodes import (
 from drumlin._drumlin.plans import DatasetPlan, RepackPlan, TableVacuumPlan, VacuumPlan, VacuumWindow
 from drumlin._drumlin.presence import Presence, PresenceInfo, begin_presence, presences
 from drumlin._drumlin.purge import PurgedObject, PurgedTable, PurgePlan, PurgeProof, PurgeReceipt
+from drumlin._drumlin.replica import (
+    CloneReport,
+    PromoteReport,
+    ReplicateReport,
+    clone,
+    promote,
+    replicate_at,
+    replicate_open,
+)
 from drumlin._drumlin.reports import (
     CheckpointReport,
     CopyReport,
     CopyToReport,
     DropReport,
     Fault,
-    Hold,
     Holding,
     Index,
     Layout,
@@ -183,9 +192,17 @@ __all__ = [
     "set_layout",
     "stage_alone",
     "stoppable",
+    "move_log",
     "turn_shared",
     "view_of",
     "views",
+    "CloneReport",
+    "PromoteReport",
+    "ReplicateReport",
+    "clone",
+    "promote",
+    "replicate_at",
+    "replicate_open",
 ]
 
 __version__: Final[str]
@@ -204,6 +221,7 @@ def expression_parts(serialised: bytes) -> _List[tuple[str, str]]:
 
 def open(uri: str, mode: str, settings: dict[str, Any]) -> Store: ...
 def salvage(uri: str, new: str, settings: dict[str, Any], progress: _Progress | None = None) -> SalvageReport: ...
+def move_log(uri: str, to: str | None, settings: dict[str, Any]) -> None: ...
 def turn_shared(uri: str, shared: bool, progress: _Progress | None = None) -> None: ...
 def main(args: list[str]) -> int: ...
 def print_rows(rows: Any, form: str, most: int, hint: str) -> int: ...

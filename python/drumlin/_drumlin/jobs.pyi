@@ -1,13 +1,15 @@
 """Data sets and their parts, and rows staged for a job, as the core defines them."""
 
+import datetime as dt
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, ClassVar, TypeAlias, final
 
 from drumlin._drumlin import Batches, Reading, Schema, Store, Stream
 from drumlin._drumlin.plans import DatasetPlan
 from drumlin._drumlin.reports import StagedReport
 
 __all__ = [
+    "Hold",
     "Dataset",
     "Join",
     "Lease",
@@ -23,6 +25,29 @@ __all__ = [
 
 #: Of a data set, the columns (default: all) and filters.
 _Side: TypeAlias = tuple[Dataset, tuple[list[str] | None, list[str]]]
+
+@final
+class Hold:
+    """What is kept for other processes: a lease, or the rows staged for a job."""
+
+    @property
+    def number(self) -> int:
+        """Its number, which is in the name of its folder of blocks."""
+    @property
+    def job(self) -> str | None:
+        """The job for which rows are staged; None for a lease."""
+    @property
+    def replica(self) -> str | None:
+        """Where the replica is that it is a lease for; None if it is for something else."""
+    @property
+    def beat(self) -> dt.datetime:
+        """When its owner last renewed it, in UTC."""
+    @property
+    def life(self) -> dt.timedelta:
+        """How long it lives after its last renewal."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Join:

@@ -3,13 +3,14 @@
 import datetime as dt
 from typing import Any, ClassVar, final
 
+from drumlin._drumlin.jobs import Hold
+
 __all__ = [
     "CheckpointReport",
     "CopyReport",
     "CopyToReport",
     "DropReport",
     "Fault",
-    "Hold",
     "Holding",
     "Index",
     "Layout",
@@ -238,26 +239,6 @@ class Holding:
     @property
     def history_bytes(self) -> int:
         """Bytes of row groups that only versions before the newest, or snapshots, need."""
-    def __eq__(self, other: object, /) -> bool: ...
-    def __ne__(self, other: object, /) -> bool: ...
-    __hash__: ClassVar[None]  # type: ignore[assignment]
-
-@final
-class Hold:
-    """What is kept for other processes: a lease, or the rows staged for a job."""
-
-    @property
-    def number(self) -> int:
-        """Its number, which is in the name of its folder of blocks."""
-    @property
-    def job(self) -> str | None:
-        """The job for which rows are staged; None for a lease."""
-    @property
-    def beat(self) -> dt.datetime:
-        """When its owner last renewed it, in UTC."""
-    @property
-    def life(self) -> dt.timedelta:
-        """How long it lives after its last renewal."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Opening and salvaging stores, and sharing folders."""
+"""Opening and salvaging stores, sharing folders, and moving logs."""
 
 import datetime as dt
 import os
@@ -15,6 +15,7 @@ from drumlin._arguments.checks import (
     one_of,
     optional_micros,
     optional_text,
+    place_of,
     storage_settings,
 )
 from drumlin._arguments.named import explained, flag, function
@@ -22,9 +23,8 @@ from drumlin._drumlin import SalvageReport
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.store import Store
 from drumlin._processes.places import remember
-from drumlin._values.evidence import a_type
 
-__all__ = ["open", "salvage", "share", "unshare"]
+__all__ = ["move_log", "open", "salvage", "share", "unshare"]
 
 _MODES = ("create", "write", "read")
 _SYNCS = ("commit", "interval")
@@ -54,6 +54,7 @@ def open(
     retry_for: dt.timedelta | None = None,
     compression: Compression | None = None,
     writer: str | None = None,
+    log: str | None = None,
 ) -> Store:
     """Opens the store at ``uri``: the path of a folder (``~`` is the home folder; missing parents are created) or
     ``file://`` and a path, ``s3://bucket/prefix`` (or ``gs://``, ``az://``) for a store in a bucket, or ``memory://``
@@ -81,6 +82,10 @@ def open(
     has grown past ``checkpoint_log_bytes`` (default 64 MiB; 0: never), a checkpoint runs in the background. If it
     fails, that is logged; once the log is four times that large, calls that write raise the checkpoint's error. Data of
     at most ``inline_bytes`` (default 64 KiB; 0: never) in a call is stored in its commit, without a block of its own.
+
+    ``log`` is the address of a server that keeps the log of a store that many processes write, so that a commit needs
+    no request to the bucket: ``postgresql://host/database`` or ``etcd://host:2379``. A new store gets its log there;
+    one whose log is there is found without it (see :func:`move_log`).
 
     A log that lacks commits that were synced is ``Corrupt``. ``accept_loss`` opens the store anyway; what cannot be
     read then is lost for good, and no other process may have the store open.
@@ -132,8 +137,9 @@ def open(
     checked["compression"] = optional_text(compression, "compression")
     checked["writer"] = optional_text(writer, "writer")
     checked["storage_options"] = bucket_options(storage_options)
+    checked["log"] = optional_text(log, "log")
     checked["sync_micros"] = _sync_micros(sync, sync_interval)
-    core = _drumlin.open(_place(uri, "uri"), mode, checked)
+    core = _drumlin.open(place_of(uri, "uri"), mode, checked)
     remember(core, mode, checked)
     return Store(core)
 
@@ -162,7 +168,7 @@ def salvage(
     settings = storage_settings(storage_options) | {"shared": flag(shared, "shared")}
     if progress is not None:
         function(progress, "progress")
-    return _drumlin.salvage(_place(store, "store"), _place(new, "new"), settings, progress)
+    return _drumlin.salvage(place_of(store, "store"), place_of(new, "new"), settings, progress)
 
 
 @explained
@@ -202,18 +208,38 @@ def unshare(store: str | os.PathLike[str], *, progress: Progress | None = None) 
     _turn_shared(store, False, progress)
 
 
+@explained
+def move_log(
+    store: str | os.PathLike[str],
+    to: str | None,
+    *,
+    log: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Moves the log of ``store``, which many processes write, to the server at ``to``
+    (``postgresql://user@host/database`` or ``etcd://host:2379``), so that a commit needs no request to the bucket; with
+    ``None``, back to the store. Tables stay where they are. A call that was cut off is finished by the next one, or by
+    a process that opens the store for writing.
+
+    A process that has the store open must open it again: its next call raises :class:`Closed`, and changes nothing.
+
+    Users and passwords are not noted in the store. They come from the environment, as the server's own tools find them
+    (``PGUSER``, ``PGPASSWORD``, ``PGPASSFILE``; ``ETCDCTL_USER``), or from ``log`` or ``to``. ``log`` is where the
+    server is now, if it was moved to another address.
+
+    >>> import drumlin, os, tempfile
+    >>> folder = os.path.join(tempfile.mkdtemp(), "store")
+    >>> drumlin.open(folder, shared=True).close()
+    >>> drumlin.move_log(folder, None)
+    """
+    settings = storage_settings(storage_options) | {"log": optional_text(log, "log")}
+    _drumlin.move_log(place_of(store, "store"), optional_text(to, "to"), settings)
+
+
 def _turn_shared(store: str | os.PathLike[str], shared: bool, progress: Progress | None) -> None:
     if progress is not None:
         function(progress, "progress")
-    _drumlin.turn_shared(_place(store, "store"), shared, progress)
-
-
-def _place(place: str | os.PathLike[str], name: str) -> str:
-    """The address of a store; ``~`` is the home folder."""
-    path = place if isinstance(place, str) else os.fspath(place) if isinstance(place, os.PathLike) else None
-    if not isinstance(path, str):
-        raise TypeError(f"{name} must be a str or a path, not {a_type(place)}")
-    return os.path.expanduser(path)
+    _drumlin.turn_shared(place_of(store, "store"), shared, progress)
 
 
 def _sync_micros(sync: str, interval: dt.timedelta) -> int | None:

@@ -45,6 +45,7 @@ from drumlin._drumlin import (
 from drumlin._errors import InvalidArgument
 from drumlin._nouns.kept.views import Views
 from drumlin._nouns.messaged import Messaged
+from drumlin._nouns.replica import Replicated
 from drumlin._nouns.sink import Sinks
 from drumlin._nouns.tables import Tables
 from drumlin._nouns.transaction import Transaction
@@ -68,7 +69,7 @@ class Retention(NamedTuple):
 
 
 @names_arguments()
-class Store(Tables[Version], Sinks, Views):
+class Store(Tables[Version], Sinks, Views, Replicated):
     """An open store, made by :func:`drumlin.open`. The end of a ``with`` block closes it.
 
     :attr:`tree` has the nodes; :meth:`table` returns a handle on one table. Threads may share a store. A forked process

@@ -56,8 +56,8 @@ def _absolute(uri: str) -> str:
 
 def remember(core: "_drumlin.Store", mode: str, settings: Mapping[str, Any]) -> None:
     """Remembers an open store, so that it can be pickled, and found by objects that are unpickled here."""
-    kept = {name: value for name, value in settings.items() if name != "storage_options"}
-    kept = {**kept, **_ONCE, "storage_options": core.storage_options()}
+    kept = {name: value for name, value in settings.items() if name not in ("storage_options", "log")}
+    kept = {**kept, **_ONCE, "storage_options": core.storage_options(), "log": None}
     if _in_memory(core.uri):
         kept = {"process": os.getpid(), "number": next(_numbers)}
     address = Address(_absolute(core.uri), "read" if mode == "read" else "write", kept)

@@ -18,7 +18,22 @@ call stops: it was done as a whole or not at all.
 """
 
 from drumlin.aio._rows import Dataset, Diff, Groups, Joined, Lookup, Result, Results, RowFeed, Windows
-from drumlin.aio._store import ChangeFeed, Sink, Store, Tables, Ticket, Transaction, open, salvage, share, unshare
+from drumlin.aio._store import (
+    ChangeFeed,
+    Sink,
+    Store,
+    Tables,
+    Ticket,
+    Transaction,
+    clone,
+    follow,
+    move_log,
+    open,
+    promote,
+    salvage,
+    share,
+    unshare,
+)
 from drumlin.aio._table import Merge, Presence, ProjectionView, Table, Tree
 
 __all__ = [
@@ -43,6 +58,10 @@ __all__ = [
     "Tree",
     "Windows",
     "open",
+    "clone",
+    "follow",
+    "move_log",
+    "promote",
     "salvage",
     "share",
     "unshare",

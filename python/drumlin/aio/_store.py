@@ -14,7 +14,22 @@ from drumlin.aio._rows import Dataset, Result, Results
 from drumlin.aio._table import Table, Tree
 from drumlin.tree import P
 
-__all__ = ["ChangeFeed", "Sink", "Store", "Tables", "Ticket", "Transaction", "open", "salvage", "share", "unshare"]
+__all__ = [
+    "ChangeFeed",
+    "Sink",
+    "Store",
+    "Tables",
+    "Ticket",
+    "Transaction",
+    "clone",
+    "follow",
+    "move_log",
+    "open",
+    "promote",
+    "salvage",
+    "share",
+    "unshare",
+]
 
 #: The version that a call made.
 _V = TypeVar("_V")
@@ -101,3 +116,23 @@ async def share(*arguments: Any, **named: Any) -> Any:
 @functools.wraps(drumlin.unshare)
 async def unshare(*arguments: Any, **named: Any) -> Any:
     return await run(lambda: drumlin.unshare(*arguments, **named))
+
+
+@functools.wraps(drumlin.move_log)
+async def move_log(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.move_log(*arguments, **named))
+
+
+@functools.wraps(drumlin.follow)
+async def follow(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.follow(*arguments, **named))
+
+
+@functools.wraps(drumlin.promote)
+async def promote(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.promote(*arguments, **named))
+
+
+@functools.wraps(drumlin.clone)
+async def clone(*arguments: Any, **named: Any) -> Any:
+    return await run(lambda: drumlin.clone(*arguments, **named))

@@ -11,6 +11,7 @@ use crate::place::Place;
 
 /// Test whether a bucket is suitable for a store, and how fast it is
 ///
+/// If a store is there whose log is on a server, reads that, too, and says what could be better about it.
 /// Writes, reads, races conditional writes against each other, lists, compares clocks and deletes, under a name of its own;
 /// leaves nothing behind.
 #[derive(Args)]
@@ -42,6 +43,7 @@ impl Doctor {
             let keeps = diagnosis.keeps_replaced;
             out.json(&json!({
                 "fit": diagnosis.is_fit(), "findings": findings, "clock_ahead_micros": clock, "keeps_replaced": keeps,
+                "advice": diagnosis.advice,
             }))?;
         } else {
             writeln!(out, "{diagnosis}")?;

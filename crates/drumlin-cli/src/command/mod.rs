@@ -21,9 +21,11 @@ mod index;
 mod info;
 mod ls;
 mod migrate;
+mod move_log;
 mod purge;
 mod put;
 mod reclaim;
+mod replica;
 mod restore;
 mod retention;
 mod rm;
@@ -89,6 +91,11 @@ pub enum Command {
     Salvage(salvage::Salvage),
     Share(share::Share),
     Unshare(share::Unshare),
+    MoveLog(move_log::MoveLog),
+    Follow(replica::Follow),
+    Promote(replica::Promote),
+    #[command(visible_alias = "restore-store")]
+    Clone(replica::CloneStore),
     Get(get::Get),
     Put(put::Put),
     Rm(rm::Rm),
@@ -144,6 +151,10 @@ impl Command {
             Command::Salvage(command) => command.run(out),
             Command::Share(command) => command.run(out),
             Command::Unshare(command) => command.run(out),
+            Command::MoveLog(command) => command.run(out),
+            Command::Follow(command) => command.run(out),
+            Command::Promote(command) => command.run(out),
+            Command::Clone(command) => command.run(out),
             Command::Get(command) => command.run(out),
             Command::Put(command) => command.run(out),
             Command::Rm(command) => command.run(out),

@@ -9,6 +9,7 @@ mod interrupts;
 mod misuse;
 mod nodes;
 mod pipes;
+mod replicas;
 mod shown;
 mod stores;
 mod tables;

@@ -8,7 +8,7 @@ use std::process::{Output, Stdio};
 use crate::desk::Desk;
 
 /// The arguments of each command after the store. Watch ends by itself.
-const COMMANDS: [(&str, &[&str]); 45] = [
+const COMMANDS: [(&str, &[&str]); 49] = [
     ("import", &["x.csv"]),
     ("export", &["b", "out.csv"]),
     ("ls", &["a"]),
@@ -48,6 +48,10 @@ const COMMANDS: [(&str, &[&str]); 45] = [
     ("salvage", &["new"]),
     ("share", &[]),
     ("unshare", &[]),
+    ("move-log", &["--back"]),
+    ("follow", &["new", "--once"]),
+    ("promote", &["--lost"]),
+    ("clone", &["new"]),
     ("get", &["note"]),
     ("put", &["note", "1"]),
     ("rm", &["note"]),
@@ -133,8 +137,12 @@ fn odd_arguments_are_refused_without_a_panic() {
         let desk = desk();
         let command: Vec<&str> = command.split(' ').collect();
         let args: Vec<&OsStr> = ["s"].iter().chain(rest).map(OsStr::new).collect();
-        // A watch without its options would wait forever.
-        let places = if command == ["watch"] { 1 } else { args.len() };
+        // These would wait forever without their options.
+        let places = match command[..] {
+            ["watch"] => 1,
+            ["follow"] => 2,
+            _ => args.len(),
+        };
         for (at, value) in (0..places).flat_map(|at| odd.iter().map(move |value| (at, value))) {
             let mut args = args.clone();
             args[at] = OsStr::from_bytes(value);

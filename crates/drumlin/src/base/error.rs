@@ -126,7 +126,12 @@ impl Error {
         Self { other_history: true, ..Self::new(kind, message) }
     }
 
-    /// Whether it says that another history lies here.
+    /// What leads on from here is elsewhere now. Nothing may be read, changed or deleted any more by the handle that gets it.
+    pub fn moved(what: impl Into<String>) -> Self {
+        Self { other_history: true, ..Self::closed(what) }
+    }
+
+    /// Whether it says that another history lies here, or that the store is elsewhere.
     pub fn is_other_history(&self) -> bool {
         self.other_history
     }

@@ -101,6 +101,10 @@ pub struct Metrics {
     pub conflicts: Counter,
     /// Turns in which another process committed first.
     pub overtaken: Counter,
+    /// Entries of this process that were added with those of others.
+    pub handed_in: Counter,
+    /// Requests to a server that keeps the log.
+    pub log_requests: Counter,
     /// From the beginning of a turn until its answers.
     pub commit_micros: Histogram,
     /// Syncs of the log.

@@ -326,6 +326,26 @@ pub enum Bug {
     ShowAsLaidOut = 46,
     /// Part of what was laid out together is laid out again, away from the rest.
     LayOutPart = 47,
+    /// Blocks that were copied to a replica are not read there.
+    CopyUnread = 48,
+    /// A replica names commits before it has their blocks.
+    AppendFirst = 49,
+    /// A process that takes a replica over does not say so.
+    NoOwner = 50,
+    /// A replica is promoted while its source is still written.
+    PromoteBeside = 51,
+    /// A checkpoint forgets the entries that a lease keeps.
+    CutLeased = 52,
+    /// A replica keeps what it had of before rows were erased.
+    KeepErased = 53,
+    /// A log is moved back from a cell without having it end there first.
+    ReturnUnfenced = 54,
+    /// A cell is taken as it is, though the store has seen later commits of it.
+    TrustCell = 55,
+    /// An entry that was handed in is added behind one that writes rows which it has looked up.
+    TakeForbidden = 56,
+    /// An entry that was handed in is added though it is in the log.
+    TakeTwice = 57,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -10,7 +10,9 @@ pub fn clip(text: &str, chars: usize) -> String {
 
 /// Bytes as hexadecimal digits.
 pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)]));
+    bytes.iter().flat_map(digits).collect()
 }
 
 /// The bytes of hexadecimal digits; `None` if they are none.
@@ -29,5 +31,13 @@ mod tests {
     fn letters_are_counted_and_not_bytes() {
         assert_eq!(clip("äöü", 3), "äöü");
         assert_eq!(clip("äöü", 2), "äö...");
+    }
+
+    #[test]
+    fn bytes_as_text_come_back() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(from_hex(&to_hex(&bytes)).unwrap(), bytes);
+        assert!(from_hex("0").is_none() && from_hex("0g").is_none() && from_hex("é").is_none());
+        assert!(from_hex("").unwrap().is_empty());
     }
 }

@@ -21,6 +21,8 @@ pub enum WarningKind {
     LargeCascade,
     /// A view could not be brought up to date after a commit.
     ViewBehind,
+    /// A replica could not be brought up to date; it is tried again.
+    ReplicaBehind,
 }
 
 impl WarningKind {
@@ -34,6 +36,7 @@ impl WarningKind {
             WarningKind::ReclaimIncomplete => "reclaim_incomplete",
             WarningKind::LargeCascade => "large_cascade",
             WarningKind::ViewBehind => "view_behind",
+            WarningKind::ReplicaBehind => "replica_behind",
         }
     }
 }

@@ -35,6 +35,23 @@ pub enum HoldKind {
         /// The tables that it is to change.
         paths: Vec<Path>,
     },
+    /// A lease for a replica.
+    Replica {
+        /// The commit before that of the lease.
+        floor: Seq,
+        /// Where the replica is, as the process that keeps it was told.
+        at: String,
+    },
+}
+
+impl HoldKind {
+    /// The state that it keeps, unless it is a stage.
+    pub fn floor(&self) -> Option<Seq> {
+        match self {
+            HoldKind::Lease { floor } | HoldKind::Replica { floor, .. } => Some(*floor),
+            HoldKind::Stage { .. } => None,
+        }
+    }
 }
 
 /// One hold.
@@ -88,11 +105,7 @@ impl Holds {
 
     /// The oldest state that a lease keeps.
     pub fn floor(&self) -> Option<Seq> {
-        let floor = |hold: &Hold| match hold.kind {
-            HoldKind::Lease { floor } => Some(floor),
-            HoldKind::Stage { .. } => None,
-        };
-        self.open.values().filter_map(floor).min()
+        self.open.values().filter_map(|hold| hold.kind.floor()).min()
     }
 
     /// Whether a job was committed with blocks of a hold.

@@ -115,6 +115,53 @@ impl Ledger {
         before.inline.diff(&self.inline).filter_map(came).collect()
     }
 
+    /// The blocks in use on storage, with their sizes in bytes.
+    pub fn stored(&self) -> impl Iterator<Item = (BlockId, u64)> {
+        let stored = self.blocks.iter().filter(|(block, _)| !self.is_inline(**block));
+        stored.map(|(block, used)| (*block, used.bytes))
+    }
+
+    /// Whether a block is one of these.
+    pub fn is_stored(&self, block: BlockId) -> bool {
+        self.blocks.contains_key(&block) && !self.is_inline(block)
+    }
+
+    /// Of these, those that are not in `before`. O(blocks that came and went since).
+    pub fn stored_since(&self, before: &Self) -> Vec<(BlockId, u64)> {
+        let came = |item: DiffItem<'_, '_, BlockId, BlockUse>| match item {
+            DiffItem::Add(block, used) if !self.inline.contains_key(block) => Some((*block, used.bytes)),
+            _ => None,
+        };
+        before.blocks.diff(&self.blocks).filter_map(came).collect()
+    }
+
+    /// The blocks that `before` knows on storage, and this one no longer does. O(blocks that came and went since).
+    pub fn forgotten_since(&self, before: &Self) -> Vec<BlockId> {
+        let used = before.blocks.diff(&self.blocks).filter_map(|item| match item {
+            DiffItem::Remove(block, _) if !before.inline.contains_key(block) => Some(*block),
+            _ => None,
+        });
+        let condemned = before.condemned.diff(&self.condemned).filter_map(|item| match item {
+            DiffItem::Remove(block, _) => Some(*block),
+            _ => None,
+        });
+        used.chain(condemned).filter(|block| !self.knows(*block)).collect()
+    }
+
+    /// The blocks in use on storage in `before` that no longer are. O(blocks that came and went since).
+    pub fn left_since(&self, before: &Self) -> Vec<BlockId> {
+        let left = |item: DiffItem<'_, '_, BlockId, BlockUse>| match item {
+            DiffItem::Remove(block, _) if !before.inline.contains_key(block) => Some(*block),
+            _ => None,
+        };
+        before.blocks.diff(&self.blocks).filter_map(left).collect()
+    }
+
+    /// The commit that released a block, which waits to be deleted.
+    pub fn condemned_at(&self, block: BlockId) -> Option<Seq> {
+        self.condemned.get(&block).map(|condemned| condemned.seq)
+    }
+
     /// The content of a block in use that is not on storage.
     pub fn content(&self, block: BlockId) -> Option<&Inline> {
         self.inline.get(&block)

@@ -26,9 +26,9 @@ pub use effects::draft::{Draft, DraftMark};
 pub use effects::effect::Effect;
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
-    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_GENERATED, FEATURE_HISTORY,
-    FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL, FEATURE_UNIQUE, FEATURE_VIEWS,
-    FEATURES_KEPT, FEATURES_KNOWN,
+    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_ERASED, FEATURE_GENERATED,
+    FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL, FEATURE_UNIQUE,
+    FEATURE_VIEWS, FEATURES_KEPT, FEATURES_KNOWN,
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};

@@ -67,6 +67,8 @@ pub struct State {
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// The use of blocks.
     pub ledger: Ledger,
+    /// The last commit that erased rows from all versions, or row groups that had such rows; 0 if there is none.
+    pub erased: Seq,
     /// Features that a reader of its tables must know.
     pub(super) uses: u64,
     pub(super) tables: TableMap,
@@ -139,6 +141,7 @@ impl State {
             ledger: self.ledger.clone(),
             holds: self.holds.clone(),
             uses: self.uses,
+            erased: self.erased,
             ..Self::default()
         }
     }

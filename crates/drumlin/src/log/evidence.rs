@@ -5,7 +5,7 @@
 //! read, a root that is accused is read again before it is judged.
 
 use super::origin::{Point, RESTORE, decode_witness, other_store};
-use super::root::{EntryStatus, Root};
+use super::root::{EntryStatus, Role, Root};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Storage, Tag, names};
@@ -90,9 +90,10 @@ impl Evidence {
         }
     }
 
-    /// Objects that were written for later commits.
+    /// Objects that were written for later commits. A replica takes over many commits at once, after it has written what they
+    /// need.
     fn later<'a>(&'a self, root: &Root) -> impl Iterator<Item = &'a (Seq, String)> + use<'a> {
-        let last = root.seq;
+        let last = if matches!(root.role, Role::Replica { .. }) { Seq(u64::MAX - 1) } else { root.seq };
         let catalogs = self.catalogs.iter().filter(move |(seq, _)| *seq > last);
         // A chunk is written before the commit that it ends with.
         catalogs.chain(self.chunks.iter().filter(move |(seq, _)| *seq > last.next()))

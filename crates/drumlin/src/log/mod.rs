@@ -11,7 +11,6 @@ mod follow;
 mod frame;
 mod mark;
 mod object;
-mod object_read;
 mod origin;
 mod recovery;
 mod remains;
@@ -19,17 +18,18 @@ mod root;
 mod sealing;
 mod turns;
 
-pub use entry::{Base, Entry};
+pub use entry::{Base, Entry, EntryList};
 pub use file::{ENTRY_BYTES_MAX, FileLog, LogOptions};
 pub use follow::FileFollower;
-pub use object::ObjectLog;
+pub use object::moving::{LogPlace, Movers};
+pub use object::{ObjectLog, archived::ArchivedLog, offer::Offer, replica::ReplicaLog};
 pub use origin::{CLOSED, Origin, Point, RESTORE, decode_witness};
 pub use recovery::{OnLoss, retry_while_moving};
 pub use remains::Remains;
-pub use root::ROOT_VERSION;
+pub use root::{ROOT_VERSION, ROOT_VERSION_CELL, ROOT_VERSION_ROLE, Role};
 pub use sealing::SealingLog;
 
-use crate::base::{Result, Seq};
+use crate::base::{Result, Seq, TableId};
 
 /// Everything that a log holds.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub struct Opened {
 
 impl Opened {
     /// The last commit that it has; 0 if there is none.
-    fn last(&self) -> Seq {
+    pub fn last(&self) -> Seq {
         let base = self.base.map_or(Seq(0), |base| base.seq);
         self.entries.last().map_or(base, |entry| entry.seq.max(base))
     }
@@ -68,8 +68,18 @@ pub enum News {
 pub enum Appended {
     /// The entry is in the log.
     Done,
+    /// It is, under this number, among these, which follow the last one known. They count as known from now on.
+    Among(Seq, News),
     /// It is not, because others came first. Their entries count as known from now on.
     Behind(News),
+}
+
+/// What an entry that writes rows, and does nothing else, needs to be added after others of its kind that its writer does not know.
+pub struct OfferTerms<'a> {
+    /// The tables whose rows it depends on: none of those may write to them.
+    pub reads: &'a [TableId],
+    /// The tables to which an entry writes rows; `None` if it does anything else, or cannot be decoded.
+    pub written: &'a (dyn Fn(&Entry) -> Option<Vec<TableId>> + Sync),
 }
 
 /// When an entry must be durable.
@@ -100,6 +110,13 @@ pub trait CommitLog: Send + Sync {
     /// log.
     fn append(&self, entry: &Entry, durable: Durable) -> Result<Appended>;
 
+    /// The same for an entry that may be added after others that its writer does not know: it is added in any case where they allow it,
+    /// perhaps by another process, and later than the clock's time in it if need be.
+    fn append_among(&self, entry: &Entry, durable: Durable, terms: &OfferTerms<'_>) -> Result<Appended> {
+        let _ = terms;
+        self.append(entry, durable)
+    }
+
     /// What others have added since the last entry known, if anything.
     fn refresh(&self) -> Result<Option<News>>;
 
@@ -123,6 +140,9 @@ pub trait CommitLog: Send + Sync {
         let _ = after;
         self.read()
     }
+
+    /// Does what adding entries has left to be done, which no commit has to wait for.
+    fn tidy(&self) {}
 
     /// Makes all entries added so far durable.
     fn sync(&self) -> Result<()>;

@@ -15,32 +15,39 @@
 //!   the put is repeated after random pauses that grow (*patience.rs*), for `Options::retry_micros` in total. After
 //!   that, and for any other refusal at once, the commit is `Unavailable`.
 
+mod add;
+pub(super) mod archived;
+mod begin;
+mod chunks;
+mod fold;
+pub(super) mod moving;
+pub(super) mod offer;
+mod place;
+mod read;
+pub(super) mod replica;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::object_read::{LOOKS, damaged, entries_after, read_all, read_root};
+use self::place::RootPlace;
+use self::read::{LOOKS, damaged, entries_after, read_from_place};
 use super::origin::{CLOSED, Point, RESTORE, decode_witness, encode_witness};
-use super::root::{EntryStatus, Root};
+use super::root::{Chunk, EntryStatus, Root};
 use super::turns::Turns;
-use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred, evidence, root};
+use super::{Appended, Base, CommitLog, Durable, Entry, News, OfferTerms, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::waiting::Exclusive;
 use crate::base::{EntryId, Env, Error, ErrorKind, Patience, Result, Seq, waiting};
-use crate::storage::{Storage, Tag, WriteMode, names};
-
-mod begin;
-
-/// The root itself holds entries of up to this many bytes; more go to a chunk.
-const INLINE_BYTES_MAX: usize = 128 << 10;
-/// In a bucket, the witness is written with each commit whose number is a multiple of this.
-const WITNESS_EVERY: u64 = 64;
+use crate::storage::{CellRow, Storage, Tag, WriteMode, names};
 
 /// The commit log of a shared store.
 pub struct ObjectLog {
     storage: Arc<dyn Storage>,
+    place: RootPlace,
     env: Env,
     /// How long a commit waits for the bucket, in microseconds.
     retry: u64,
@@ -59,6 +66,8 @@ struct LogStatus {
     /// The last entry that the owner knows.
     known: AtomicU64,
     poisoned: AtomicBool,
+    /// Whether this process is to make a chunk of entries that the root holds.
+    folds: AtomicBool,
 }
 
 struct RootState {
@@ -80,7 +89,8 @@ impl RootState {
         let (root, turns, patience) = (Arc::new(root), Turns::default(), Patience::new(retry));
         let noted = root.seq;
         let (known, poisoned) = (AtomicU64::new(known.0), AtomicBool::new(false));
-        let seen = Arc::new(LogStatus { root: Mutex::new(root.clone()), known, poisoned });
+        let seen =
+            Arc::new(LogStatus { root: Mutex::new(root.clone()), known, poisoned, folds: AtomicBool::default() });
         Self { root, tag, seen, unproven: false, noted, turns, patience }
     }
 
@@ -107,12 +117,53 @@ impl RootState {
     }
 }
 
+/// What the log has after an entry.
+struct Beyond {
+    /// The root that leads to it.
+    root: Arc<Root>,
+    /// Whether the log reaches back to that entry.
+    reaches: bool,
+    /// The entries after it; all, if the log does not reach back to it.
+    entries: Vec<Entry>,
+}
+
+/// What is added to the root.
+struct Addition<'a> {
+    /// The writer's own entry, and those of others behind it.
+    entries: &'a [Entry],
+    /// Whether entries went to a chunk with it.
+    spilled: bool,
+    /// The offers that are done with then.
+    offers: &'a [EntryId],
+}
+
+impl Addition<'_> {
+    /// The number and the id of the writer's own entry.
+    fn own(&self) -> (Seq, EntryId) {
+        self.entries.first().map_or_else(Default::default, |entry| (entry.seq, entry.id))
+    }
+}
+
 impl ObjectLog {
     /// Reads the root if it is not the one last seen. `false` if it is. If it does not continue that one, nothing is done any more.
     fn look(&self, tail: &mut RootState) -> Result<bool> {
+        self.look_as(tail, false)
+    }
+
+    /// The same; if `in_turn` says so, once it is this process's turn to replace the root.
+    fn look_as(&self, tail: &mut RootState, in_turn: bool) -> Result<bool> {
+        self.look_with(tail, |tail, again| self.place.read_as(Some((&tail.root, &tail.tag)), in_turn && !again))
+    }
+
+    /// The same, with what `read` reads of the root; it is called again if that does not continue the root as last seen.
+    fn look_with(
+        &self,
+        tail: &mut RootState,
+        mut read: impl FnMut(&RootState, bool) -> Result<Option<(Root, Tag)>>,
+    ) -> Result<bool> {
         let mut again = false;
         loop {
-            let wrong = match read_root(&*self.storage, Some(&tail.tag)) {
+            let wrong = match read(tail, again) {
                 Ok(None) => return Ok(false),
                 Ok(Some((root, tag))) => match tail.root.continues(&root) {
                     Ok(proven) => {
@@ -164,47 +215,44 @@ impl ObjectLog {
     /// The entries that the owner does not know yet; they count as known from now on. If something that the root names is
     /// gone, the root is read again.
     fn news(&self, tail: &mut RootState) -> Result<Option<News>> {
+        tail.root.role.check_here()?;
         if tail.root.seq < tail.known() {
             // The owner knows a later part of the log than was seen here.
             self.look(tail)?;
         }
+        let Some(Beyond { root, reaches, entries }) = self.beyond(tail, tail.known())? else { return Ok(None) };
+        tail.knows(root.seq);
+        let opened = |entries| Opened { base: root.base, entries, origin: root.origin, lossy: false };
+        Ok(Some(match (reaches, std::mem::take(&mut tail.unproven)) {
+            // Each names the one before it.
+            (true, _) => News::Entries(entries),
+            (false, false) => News::All(opened(entries)),
+            (false, true) => News::Unproven(opened(entries)),
+        }))
+    }
+
+    /// The same; empty if there is none.
+    fn news_if_any(&self, tail: &mut RootState) -> Result<News> {
+        Ok(self.news(tail)?.unwrap_or(News::Entries(Vec::new())))
+    }
+
+    /// What the log has after `known`; `None` if that is nothing.
+    fn beyond(&self, tail: &mut RootState, known: Seq) -> Result<Option<Beyond>> {
         for look in 0..LOOKS {
             let root = tail.root.clone();
-            if root.seq <= tail.known() {
+            if root.seq <= known {
                 return Ok(None);
             }
-            let reaches = root.base.is_none_or(|base| base.seq <= tail.known());
-            let after = if reaches { tail.known() } else { Seq(0) };
+            let reaches = root.base.is_none_or(|base| base.from <= known.next());
+            let after = if reaches { known } else { Seq(0) };
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
-                Ok(entries) => {
-                    tail.knows(root.seq);
-                    let opened = |entries| Opened { base: root.base, entries, origin: root.origin, lossy: false };
-                    return Ok(Some(match (reaches, std::mem::take(&mut tail.unproven)) {
-                        // Each names the one before it.
-                        (true, _) => News::Entries(entries),
-                        (false, false) => News::All(opened(entries)),
-                        (false, true) => News::Unproven(opened(entries)),
-                    }));
-                }
+                Ok(entries) => return Ok(Some(Beyond { root, reaches, entries })),
                 Err(e) if e.kind() == ErrorKind::NotFound && look + 1 < LOOKS => {}
                 Err(e) => return Err(damaged(e)),
             }
             self.look(tail)?;
         }
         Err(Error::unavailable("other processes cut the log faster than it could be read; try again"))
-    }
-
-    /// Moves the entries that the root itself holds to a chunk if they are large; returns its name.
-    fn spill(&self, root: &mut Root) -> Result<Option<String>> {
-        if root.inline_bytes() <= INLINE_BYTES_MAX {
-            return Ok(None);
-        }
-        let (chunk, bytes) = root::encode_chunk(&root.entries, self.env.entropy.next()?)?;
-        self.storage.put(&chunk.name(), &[bytes.into()], WriteMode::Once)?;
-        let name = chunk.name();
-        root.chunks.push(chunk);
-        root.entries.clear();
-        Ok(Some(name))
     }
 
     /// What the log says about an entry that is not among the newest.
@@ -226,12 +274,27 @@ impl ObjectLog {
     /// or because there were too many requests: it was not done, and in the second case it is repeated after a pause. *No
     /// answer*: it may have been done, or may still be. The root shows which; as long as it is the one last seen, the same
     /// bytes are put again, because only one of all those puts can meet its condition.
-    fn replace(&self, tail: &mut RootState, next: Root, added: Option<(Seq, EntryId)>) -> Result<bool> {
-        next.check()?;
+    ///
+    /// `added` is what was added, if that is what has changed.
+    fn replace(&self, tail: &mut RootState, next: Root, added: Option<&Addition<'_>>) -> Result<bool> {
+        self.replace_then(tail, next, added, &mut |root, tag| self.place.publish(root, tag))
+    }
+
+    /// The same; calls `publish` with a root that was put whole, and its tag.
+    fn replace_then(
+        &self,
+        tail: &mut RootState,
+        next: Root,
+        added: Option<&Addition<'_>>,
+        publish: &mut dyn FnMut(&Root, &Tag),
+    ) -> Result<bool> {
+        if added.is_none_or(|added| added.spilled) {
+            next.check()?;
+        }
         let mut doubtful = false;
-        self.try_replace(tail, next, added, &mut doubtful).map_err(|e| match e.kind() {
+        self.try_replace(tail, next, added, publish, &mut doubtful).map_err(|e| match e.kind() {
             // The call was stopped after a put that may have been done.
-            ErrorKind::Cancelled if doubtful => given_up(true, added, &e),
+            ErrorKind::Cancelled if doubtful => given_up(true, added.map(Addition::own), &e),
             _ => e,
         })
     }
@@ -240,22 +303,31 @@ impl ObjectLog {
         &self,
         tail: &mut RootState,
         mut next: Root,
-        added: Option<(Seq, EntryId)>,
+        added: Option<&Addition<'_>>,
+        publish: &mut dyn FnMut(&Root, &Tag),
         doubtful: &mut bool,
     ) -> Result<bool> {
+        let alone = added.filter(|added| !added.spilled && next.origin.store != 0 && self.place.takes_entries());
         if next.origin.store == 0 {
             next.origin.store = self.own;
         }
-        next.stamp = self.env.entropy.next()?;
-        let bytes = [Bytes::from(next.encode()?)];
+        let whole = alone.is_none();
+        if whole {
+            next.stamp = self.env.entropy.next()?;
+        }
+        let row = self.place.row(&next, alone.map(|added| added.entries))?;
+        let offers = added.map_or(&[][..], |added| added.offers);
+        let added = added.map(Addition::own);
         loop {
             let begun = self.env.clock.now();
-            let error = match self.put(tail, &bytes) {
+            let error = match self.put(tail, &row, offers) {
                 Ok(tag) => {
                     tail.turns.measured(self.env.clock.now().0.saturating_sub(begun.0).unsigned_abs());
+                    if whole {
+                        publish(&next, &tag);
+                    }
                     tail.see(next, tag);
-                    let due = added.is_none_or(|(seq, _)| seq.0.is_multiple_of(WITNESS_EVERY));
-                    if due || !self.storage.is_remote() {
+                    if added.is_none_or(|(seq, _)| self.place.is_witnessed(seq)) {
                         self.note(tail);
                     }
                     return Ok(true);
@@ -268,10 +340,12 @@ impl ObjectLog {
             let (lost, unknown) = (error.kind() == ErrorKind::Conflict, error.kind() == ErrorKind::InDoubt);
             *doubtful |= unknown;
             // A network may have repeated the request; a folder has looked before it did anything.
-            let refused = lost && !*doubtful && !self.storage.is_remote() && !planted(Bug::DoubtRefusals);
+            let refused = lost && !*doubtful && !self.place.is_remote() && !planted(Bug::DoubtRefusals);
+            let in_turn = lost && offers.is_empty() && self.place.has_turns();
             if lost {
                 let time = tail.turns.lost(self.env.entropy.next()?);
-                waiting::pause(&*self.env.clock, time).map_err(|e| match self.storage.is_remote() {
+                let time = if in_turn || !offers.is_empty() { Duration::ZERO } else { time };
+                waiting::pause(&*self.env.clock, time).map_err(|e| match self.place.is_remote() {
                     true => given_up(true, added, &e),
                     false => e,
                 })?;
@@ -285,7 +359,7 @@ impl ObjectLog {
             }
             // It may be there even if the condition failed: an earlier try of the same put may have succeeded.
             let replaced = loop {
-                match self.look(tail) {
+                match self.look_as(tail, in_turn) {
                     Err(e) if e.kind() == ErrorKind::Unavailable && self.wait(tail, false)? => {}
                     // In this history it was not done, unless it was done before the other one.
                     Err(e) if e.is_other_history() && *doubtful => return Err(e.as_kind(ErrorKind::InDoubt)),
@@ -326,15 +400,17 @@ impl ObjectLog {
         }
     }
 
-    fn put(&self, tail: &RootState, bytes: &[Bytes]) -> Result<Tag> {
-        if planted(Bug::PlainRootPut) {
-            self.storage.put(names::ROOT, bytes, WriteMode::Replace)?;
+    fn put(&self, tail: &RootState, row: &CellRow, offers: &[EntryId]) -> Result<Tag> {
+        if planted(Bug::PlainRootPut)
+            && let CellRow::Head(bytes) = row
+        {
+            self.storage.put(names::ROOT, std::slice::from_ref(bytes), WriteMode::Replace)?;
             let there = self.storage.get_tagged(names::ROOT, None)?;
             return there
                 .map(|(_, tag)| tag)
                 .ok_or_else(|| Error::unavailable("the bucket returned no version tag for the root"));
         }
-        self.storage.put_if_match(names::ROOT, bytes, Some(&tail.tag))
+        self.place.put(row, &tail.tag, offers)
     }
 
     /// Pauses before the same request is repeated; `false` if it has been repeated for long enough.
@@ -355,45 +431,8 @@ impl ObjectLog {
     fn end_turn(&self, tail: &mut RootState, done: Option<Seq>) {
         let spent = std::mem::replace(&mut tail.patience, Patience::new(self.retry)).spent_micros();
         match done {
-            Some(seq) => tail.turns.won(seq, self.env.clock.now(), spent),
+            Some(seq) => tail.turns.won(seq, tail.root.seq, self.env.clock.now(), spent),
             None => tail.turns.end(),
-        }
-    }
-
-    /// Adds an entry after the last one known.
-    fn add(&self, tail: &mut RootState, entry: &Entry) -> Result<Appended> {
-        if let Some(news) = self.news(tail)? {
-            return Ok(Appended::Behind(news));
-        }
-        let (now, random) = (self.env.clock.now(), self.env.entropy.next()?);
-        let pause = tail.turns.begin(tail.root.seq, now, random);
-        if !pause.is_zero() && !planted(Bug::NoTurns) {
-            waiting::pause(&*self.env.clock, pause)?;
-            if self.look(tail)?
-                && let Some(news) = self.news(tail)?
-            {
-                tail.turns.met_others();
-                return Ok(Appended::Behind(news));
-            }
-        }
-        assert_eq!(entry.seq, tail.known().next(), "entries are numbered without gaps");
-        let mut next = tail.root.with(entry);
-        let chunk = self.spill(&mut next)?;
-        let replaced = self.replace(tail, next, Some((entry.seq, entry.id)));
-        // A root that was refused for good names nothing. Whether one was made that is in doubt, an audit sees later.
-        if let Some(chunk) = chunk
-            && replaced.as_ref().map_or_else(|e| e.kind() != ErrorKind::InDoubt, |done| !done)
-        {
-            self.storage.delete_many(&[chunk]);
-        }
-        if replaced? {
-            tail.knows(entry.seq);
-            return Ok(Appended::Done);
-        }
-        match self.news(tail)? {
-            Some(news) => Ok(Appended::Behind(news)),
-            // Nothing was added, but the root names another catalog snapshot.
-            None => Ok(Appended::Behind(News::Entries(Vec::new()))),
         }
     }
 }
@@ -413,21 +452,17 @@ fn given_up(doubtful: bool, added: Option<(Seq, EntryId)>, error: &Error) -> Err
 
 impl CommitLog for ObjectLog {
     fn append(&self, entry: &Entry, _: Durable) -> Result<Appended> {
-        let mut tail = self.tail.lock()?;
-        tail.check()?;
-        let added = self.add(&mut tail, entry);
-        match &added {
-            // It stays in the race until it has won or given up.
-            Ok(Appended::Behind(_)) => {}
-            Ok(Appended::Done) => self.end_turn(&mut tail, Some(entry.seq)),
-            Err(_) => self.end_turn(&mut tail, None),
-        }
-        added
+        self.add(entry, None)
+    }
+
+    fn append_among(&self, entry: &Entry, _: Durable, terms: &OfferTerms<'_>) -> Result<Appended> {
+        self.add(entry, Some(terms))
     }
 
     fn refresh(&self) -> Result<Option<News>> {
         let mut tail = self.tail.lock()?;
         tail.check()?;
+        self.place.end_turn();
         self.look(&mut tail)?;
         self.news(&mut tail)
     }
@@ -435,7 +470,8 @@ impl CommitLog for ObjectLog {
     fn confirm(&self) -> Result<()> {
         let mut tail = self.tail.lock()?;
         tail.check()?;
-        self.look(&mut tail).map(drop)
+        self.look(&mut tail)?;
+        tail.root.role.check_here()
     }
 
     fn knows(&self, last: Seq) {
@@ -458,7 +494,12 @@ impl CommitLog for ObjectLog {
     }
 
     fn read(&self) -> Result<Opened> {
-        Self::read_from(&*self.storage, &self.env.pool)
+        Ok(read_from_place(&self.place, &*self.storage, &self.env.pool, None)?.2)
+    }
+
+    fn tidy(&self) {
+        // That a commit was made is not undone by what is tidied up behind it.
+        drop(self.fold());
     }
 
     fn sync(&self) -> Result<()> {
@@ -471,11 +512,12 @@ impl CommitLog for ObjectLog {
         loop {
             // Never go back: entries between the two are no longer in the log.
             let newer = tail.root.base.is_some_and(|there| there.seq >= base.seq);
+            tail.root.role.check()?;
             if tail.root.base != before || newer || base.seq > tail.root.seq {
                 return Ok(false);
             }
             let (next, gone) = tail.root.rebase(base);
-            let gone: Vec<String> = gone.iter().map(root::Chunk::name).collect();
+            let gone: Vec<String> = gone.iter().map(Chunk::name).collect();
             if planted(Bug::DeleteNamedChunks) {
                 self.storage.delete_many(&gone);
             }
@@ -524,7 +566,7 @@ impl CommitLog for ObjectLog {
 
     fn referred(&self) -> Option<Referred> {
         let root = self.seen.root.lock().clone();
-        let chunks = root.chunks.iter().map(root::Chunk::name).collect();
+        let chunks = root.chunks.iter().map(Chunk::name).collect();
         Some(Referred { last: root.seq, base: root.base, chunks })
     }
 
@@ -536,23 +578,6 @@ impl CommitLog for ObjectLog {
     }
 
     fn inspect(&self, _: u128) -> Result<Vec<String>> {
-        let (root, _, evidence) = evidence::look_around(&*self.storage)?;
-        // In a folder it is written in place, and a crash may leave half of it: it says nothing then.
-        let mut faults: Vec<String> = evidence.damage.iter().filter(|_| self.storage.is_remote()).cloned().collect();
-        if evidence.judge(&root).is_err()
-            && let Some((root, _)) = read_root(&*self.storage, None)?
-            && let Err(e) = evidence.judge(&root)
-        {
-            faults.push(e.to_string());
-        }
-        // The log may be cut while it is read.
-        if let Ok((root, _, opened)) = read_all(&*self.storage, &self.env.pool, None) {
-            let broken = opened.entries.windows(2).find(|pair| pair[1].prev.is_some_and(|prev| prev != pair[0].id));
-            let last = opened.entries.last().filter(|last| root.last_id().is_some_and(|id| id != last.id));
-            for seq in broken.map(|pair| pair[1].seq).into_iter().chain(last.map(|last| last.seq)) {
-                faults.push(format!("commit {seq} does not continue the one before it"));
-            }
-        }
-        Ok(faults)
+        chunks::inspected(&self.place, &*self.storage, &self.env.pool)
     }
 }

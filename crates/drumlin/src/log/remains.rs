@@ -101,7 +101,7 @@ impl Remains {
                 let point = root.point();
                 (self.last, self.origin) = (self.last.max(root.seq), root.origin);
                 self.name(root.base);
-                self.entries.extend(root.entries.into_iter().map(|entry| (entry.seq, entry)));
+                self.entries.extend(root.entries.iter().map(|entry| (entry.seq, entry.clone())));
                 Ok(Some((point, root.chunks)))
             }
             Err(e) => {

@@ -5,7 +5,7 @@
 //! ```text
 //! root, little-endian
 //!   0   8  magic "DRUMROOT"
-//!   8   4  format version (6; 5 is read)
+//!   8   4  format version (6, 7 if it has a role, or 8 if that is about a log in a cell; 5 is read)
 //!  12   4  CRC32C of bytes 16.. continued over the object's name and offset 0
 //!  16   8  length of the head
 //!  24   -  head, postcard, padded with zeros to a multiple of 8
@@ -19,13 +19,17 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{Body, Header, LogRecord};
 use super::origin::{Origin, Point, RESTORE, other_store};
-use super::{Base, Entry, Opened, frame};
+use super::{Base, Entry, EntryList, Opened, frame};
 use crate::base::{EntryId, Error, ErrorKind, Result, Seq, checksum_at};
 use crate::storage::names;
 
 const MAGIC: &[u8; 8] = b"DRUMROOT";
 /// Version of the root, and so of a store in a bucket.
 pub const ROOT_VERSION: u32 = 6;
+/// The version that has a [`Role`].
+pub const ROOT_VERSION_ROLE: u32 = 7;
+/// The version that has a role about a log in a cell.
+pub const ROOT_VERSION_CELL: u32 = 8;
 /// The version that has no [`Added`].
 const ROOT_VERSION_MIN: u32 = 5;
 const FIXED_BYTES: usize = 24;
@@ -70,9 +74,78 @@ struct Added {
     stamp: u64,
 }
 
+/// Who may write a store. The head has it since version 7, after the rest, if it is not the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Every process that opens it.
+    #[default]
+    Written,
+    /// Only the process that brings over what is committed in another store, of the same history.
+    Replica {
+        /// Where that store is, as the process was told.
+        of: String,
+        /// Random: the process that took it over last.
+        owner: u64,
+        /// How long what has left the store is kept, so that earlier commits can be restored, in microseconds.
+        keep_micros: u64,
+        /// The last commit that it takes over, if it is to be a store of its own then.
+        until: Option<Seq>,
+        /// The id that it gets once its source was ended for it.
+        by: Option<u128>,
+    },
+    /// Nobody: a replica took its place.
+    Ended {
+        /// The id that the replica has then.
+        by: u128,
+    },
+    /// Every process that opens it, in another place: the log is in a cell. What the root says beside this is what the log had at some
+    /// time.
+    InCell {
+        /// The cell.
+        cell: u128,
+        /// Where its server is, without what is secret.
+        address: String,
+        /// Whether the cell has taken over. Before that it may be empty, and the log begins with what the root says.
+        begun: bool,
+    },
+    /// Every process that opens it, in another place: the log was in this cell, and the root of the store has it again.
+    Returned,
+}
+
+impl Role {
+    /// Fails for good if the log is in another place.
+    pub fn check_here(&self) -> Result<()> {
+        let place = match self {
+            Self::InCell { address, .. } => format!("to {address}"),
+            Self::Returned => "back to the store".to_owned(),
+            Self::Written | Self::Replica { .. } | Self::Ended { .. } => return Ok(()),
+        };
+        Err(Error::moved(format!("the log of the store was moved {place}; open the store again")))
+    }
+
+    /// Fails if the store is not written as others are.
+    pub fn check(&self) -> Result<()> {
+        let what = match self {
+            Self::Written => return Ok(()),
+            Self::InCell { .. } | Self::Returned => return self.check_here(),
+            Self::Replica { of, .. } => format!(
+                "the store is a replica of {of}, and shows what is committed there; open it for reading only, or make it a store of \
+                 its own with `drumlin promote`"
+            ),
+            Self::Ended { by } => format!(
+                "the store was ended when a replica of it, now store {by:032x}, took its place; open that one, or this one for reading \
+                 only; `drumlin promote` makes it a store of its own again"
+            ),
+        };
+        Err(Error::invalid(what))
+    }
+}
+
 /// What the root holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Root {
+    /// Who may write it.
+    pub role: Role,
     /// Which history this is.
     pub origin: Origin,
     /// Random in each put, so that no two roots have the same bytes, and none the tag of another.
@@ -86,7 +159,7 @@ pub struct Root {
     /// The ids of the newest entries, whether they are in the log or not, in order.
     recent: Vec<EntryId>,
     /// The newest entries, after those of the chunks.
-    pub entries: Vec<Entry>,
+    pub entries: EntryList,
 }
 
 /// What the root says about an entry.
@@ -144,17 +217,22 @@ impl Root {
     /// A copy with `entry` added, in memory only.
     pub fn with(&self, entry: &Entry) -> Self {
         let mut next = self.clone();
-        next.seq = entry.seq;
-        next.recent.push(entry.id);
-        let old = next.recent.len().saturating_sub(RECENT);
-        next.recent.drain(..old);
-        next.entries.push(entry.clone());
+        next.push(entry);
         next
+    }
+
+    /// Adds an entry, in memory only.
+    pub fn push(&mut self, entry: &Entry) {
+        self.seq = entry.seq;
+        self.recent.push(entry.id);
+        let old = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..old);
+        self.entries.push(entry.clone());
     }
 
     /// Bytes of the entries that the root itself holds.
     pub fn inline_bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.payload.len() + 64).sum()
+        self.entries.bytes()
     }
 
     /// Bytes of all entries.
@@ -167,7 +245,7 @@ impl Root {
     pub fn rebase(&self, base: Base) -> (Self, Vec<Chunk>) {
         let mut next = self.clone();
         next.base = Some(base);
-        next.entries.retain(|entry| entry.seq >= base.from);
+        next.entries = next.entries.since(base.from);
         let (gone, kept) = next.chunks.into_iter().partition(|chunk| chunk.last < base.from);
         next.chunks = kept;
         (next, gone)
@@ -186,14 +264,31 @@ impl Root {
         }
     }
 
+    /// The number of the entry with this id, if it is one of the newest.
+    pub fn number_of(&self, id: EntryId) -> Option<Seq> {
+        let back = self.recent.iter().rev().position(|there| *there == id)?;
+        Some(Seq(self.seq.0 - back as u64))
+    }
+
+    /// Whether the ids of all entries after `base` are known.
+    pub fn tells_after(&self, base: Seq) -> bool {
+        self.seq.0 <= base.0.saturating_add(self.recent.len() as u64)
+    }
+
     /// Its bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let Self { origin, stamp, seq, base, chunks, recent, .. } = self.clone();
+        let Self { role, origin, stamp, seq, base, chunks, recent, .. } = self.clone();
         // A store gets an id with the first write of this build.
-        let version = if origin.store == 0 { ROOT_VERSION_MIN } else { ROOT_VERSION };
+        let version = match (&role, origin.store) {
+            (Role::Written, 0) => ROOT_VERSION_MIN,
+            (Role::Written, _) => ROOT_VERSION,
+            (Role::InCell { .. } | Role::Returned, _) => ROOT_VERSION_CELL,
+            _ => ROOT_VERSION_ROLE,
+        };
         let head = postcard::to_stdvec(&Head { seq, base, chunks, recent }).and_then(|head| match version {
             ROOT_VERSION_MIN => Ok(head),
-            _ => postcard::to_extend(&Added { origin, stamp }, head),
+            ROOT_VERSION => postcard::to_extend(&Added { origin, stamp }, head),
+            _ => postcard::to_extend(&role, postcard::to_extend(&Added { origin, stamp }, head)?),
         });
         let head =
             head.map_err(|e| Error::invalid("the log's root could not be encoded").with_source(e.to_string()))?;
@@ -204,7 +299,7 @@ impl Root {
         out.extend_from_slice(&(head.len() as u64).to_le_bytes());
         out.extend_from_slice(&head);
         out.resize(frame::align(out.len()), 0);
-        encode_entries(&self.entries, names::ROOT, &mut out)?;
+        encode_entries(self.entries.iter(), names::ROOT, &mut out)?;
         let sum = checksum_at(&out[16..], names::ROOT, 0);
         out[12..16].copy_from_slice(&sum.to_le_bytes());
         Ok(out)
@@ -218,8 +313,8 @@ impl Root {
             return Err(corrupt("it does not begin like the root of a log"));
         }
         let version = u32::from_le_bytes(fixed[8..12].try_into().expect("4 bytes"));
-        if !(ROOT_VERSION_MIN..=ROOT_VERSION).contains(&version) {
-            let known = format!("{ROOT_VERSION_MIN} and {ROOT_VERSION}");
+        if !(ROOT_VERSION_MIN..=ROOT_VERSION_CELL).contains(&version) {
+            let known = format!("{ROOT_VERSION_MIN} to {ROOT_VERSION_CELL}");
             return Err(Error::unsupported(format!(
                 "{}: it has format {version}, and this build reads formats {known}; open it with the version of \
                  drumlin that wrote it",
@@ -236,13 +331,17 @@ impl Root {
             .ok_or_else(|| corrupt("it ends within its list of chunks"))?;
         let decode = || {
             let (first, rest) = postcard::take_from_bytes::<Head>(head)?;
-            let added = if version == ROOT_VERSION_MIN { Added::default() } else { postcard::from_bytes(rest)? };
-            Ok::<_, postcard::Error>((first, added))
+            let (added, rest) = match version {
+                ROOT_VERSION_MIN => (Added::default(), rest),
+                _ => postcard::take_from_bytes(rest)?,
+            };
+            let role = if version >= ROOT_VERSION_ROLE { postcard::from_bytes(rest)? } else { Role::Written };
+            Ok::<_, postcard::Error>((first, added, role))
         };
-        let (Head { seq, base, chunks, recent }, Added { origin, stamp }) =
+        let (Head { seq, base, chunks, recent }, Added { origin, stamp }, role) =
             decode().map_err(|e| corrupt(&format!("its list of chunks cannot be decoded: {e}")))?;
-        let entries = decode_entries(bytes, names::ROOT, frame::align(FIXED_BYTES + head.len()))?;
-        let root = Self { origin, stamp, seq, base, chunks, recent, entries };
+        let entries = decode_entries(bytes, names::ROOT, frame::align(FIXED_BYTES + head.len()))?.into_iter().collect();
+        let root = Self { role, origin, stamp, seq, base, chunks, recent, entries };
         root.check()?;
         Ok(root)
     }
@@ -264,8 +363,19 @@ impl Root {
         };
         recent.drain(..recent.len().saturating_sub(RECENT));
         let Opened { base, entries, origin, .. } = opened;
-        let root = Self { seq, base, recent, entries, ..Self::of(origin) };
+        let root = Self { seq, base, recent, entries: entries.into_iter().collect(), ..Self::of(origin) };
         root.check().map(|()| root)
+    }
+
+    /// The same with a role, in memory only.
+    pub fn with_role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+
+    /// What is left of it in a place that the log has left: which entries it had, without what is in them.
+    pub fn left(self) -> Self {
+        let base = Base { seq: self.seq, from: self.seq.next(), offset: 0, bytes: 0, checksum: 0 };
+        Self { base: (self.seq.0 > 0).then_some(base), chunks: Vec::new(), entries: EntryList::default(), ..self }
     }
 
     /// The root of a log without entries.
@@ -306,7 +416,7 @@ impl Root {
 }
 
 /// Appends entries as records of the object `name`.
-fn encode_entries(entries: &[Entry], name: &str, out: &mut Vec<u8>) -> Result<()> {
+pub fn encode_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>, name: &str, out: &mut Vec<u8>) -> Result<()> {
     for entry in entries {
         let record = LogRecord { seq: entry.seq, synced: Seq(0), body: Body::Entry(entry.clone()) };
         let bytes = frame::encode_record(&record, name, out.len() as u64)?;
@@ -315,7 +425,8 @@ fn encode_entries(entries: &[Entry], name: &str, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<Entry>> {
+/// The entries whose records begin at `offset` of the object `name`.
+pub fn decode_entries(bytes: &Bytes, name: &str, mut offset: usize) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     while offset < bytes.len() {
         match frame::decode_record(bytes, name, offset) {
@@ -373,9 +484,10 @@ mod tests {
         for seq in 1..=100 {
             root = root.with(&entry(seq, seq as usize % 13));
         }
-        let (chunk, _) = encode_chunk(&root.entries[..90], 5).unwrap();
+        let spilled: Vec<Entry> = root.entries.iter().take(90).cloned().collect();
+        let (chunk, _) = encode_chunk(&spilled, 5).unwrap();
         root.chunks.push(chunk);
-        root.entries.drain(..90);
+        root.entries = root.entries.since(Seq(91));
         let base = Base { seq: Seq(60), from: Seq(50), offset: 16, bytes: 20, checksum: 3 };
         root.rebase(base).0
     }
@@ -469,7 +581,10 @@ mod tests {
         let root = sample();
         let broken: [fn(&mut Root); 5] = [
             |root| root.seq = Seq(101),
-            |root| drop(root.entries.remove(3)),
+            |root| {
+                root.entries =
+                    root.entries.iter().enumerate().filter(|(at, _)| *at != 3).map(|(_, e)| e.clone()).collect()
+            },
             |root| root.chunks.clear(),
             |root| root.base = root.base.map(|base| Base { seq: Seq(200), ..base }),
             |root| root.chunks[0].last = Seq(89),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Appended, Base, CommitLog, Durable, Entry, News, Opened, Referred};
+use super::{Appended, Base, CommitLog, Durable, Entry, News, OfferTerms, Opened, Referred};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Result, Seq};
 use crate::storage::Storage;
@@ -34,6 +34,10 @@ impl CommitLog for SealingLog {
         self.heed(self.log.append(entry, durable))
     }
 
+    fn append_among(&self, entry: &Entry, durable: Durable, terms: &OfferTerms<'_>) -> Result<Appended> {
+        self.heed(self.log.append_among(entry, durable, terms))
+    }
+
     fn refresh(&self) -> Result<Option<News>> {
         self.heed(self.log.refresh())
     }
@@ -52,6 +56,10 @@ impl CommitLog for SealingLog {
 
     fn read_after(&self, after: Seq) -> Result<Opened> {
         self.heed(self.log.read_after(after))
+    }
+
+    fn tidy(&self) {
+        self.log.tidy();
     }
 
     fn sync(&self) -> Result<()> {

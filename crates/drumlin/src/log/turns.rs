@@ -24,6 +24,8 @@ const IDLE_TRIPS: u64 = 8;
 const GAP_EVERY: (u32, u32) = (8, 32);
 /// The maximum number of processes assumed to race.
 const CROWD_MAX: f64 = 16.0;
+/// If this many others are added until a commit is, there is a crowd.
+const PASSED_IN_CROWD: f64 = 3.0;
 /// Where requests are throttled, a commit that has waited as long as the previous ones did tries again at about this
 /// interval.
 const OVERDUE_MICROS: u64 = 350_000;
@@ -38,6 +40,9 @@ pub struct Turns {
     trip: u64,
     /// The recent average of races per commit.
     crowd: f64,
+    /// The last entry when this commit began, and the recent average of how many others were added until it was.
+    begun: Seq,
+    passed: f64,
     /// Races that this commit has lost.
     losses: u32,
     /// Whether a commit is under way.
@@ -58,6 +63,8 @@ impl Default for Turns {
         Self {
             trip: 0,
             crowd: 0.0,
+            begun: Seq(0),
+            passed: 0.0,
             losses: 0,
             racing: false,
             met: false,
@@ -85,6 +92,7 @@ impl Turns {
             return Duration::ZERO;
         }
         self.racing = true;
+        self.begun = newest;
         let Some((own, ended)) = self.last else { return Duration::ZERO };
         if now.0.saturating_sub(ended.0).unsigned_abs() > self.trip * IDLE_TRIPS {
             self.run = 0;
@@ -132,8 +140,8 @@ impl Turns {
         self.trip = if self.trip == 0 { micros } else { (3 * self.trip + micros) / 4 };
     }
 
-    /// Notes that the commit is done, after pauses of `spent` microseconds for throttled requests.
-    pub fn won(&mut self, seq: Seq, now: Timestamp, spent: u64) {
+    /// Notes that the commit is done, when the log ends with `newest`, after pauses of `spent` microseconds for throttled requests.
+    pub fn won(&mut self, seq: Seq, newest: Seq, now: Timestamp, spent: u64) {
         self.throttled = u64::midpoint(self.throttled, spent);
         if self.losses > 0 || self.met {
             self.crowd = f64::midpoint(self.crowd, f64::from(self.losses.max(1))).min(CROWD_MAX);
@@ -142,8 +150,14 @@ impl Turns {
             self.crowd = if self.crowd >= 1.0 { self.crowd / 2.0 } else { 0.0 };
             self.run += 1;
         }
+        self.passed = f64::midpoint(self.passed, newest.0.saturating_sub(self.begun.0 + 1) as f64);
         self.last = Some((seq, now));
         self.end();
+    }
+
+    /// Whether that many processes race that it is faster to have others add what one wants to add, though that takes more requests.
+    pub fn is_crowded(&self) -> bool {
+        self.passed >= PASSED_IN_CROWD
     }
 
     /// Whether this process has committed.
@@ -170,7 +184,7 @@ mod tests {
             let pause = turns.begin(Seq(seq - 1), Timestamp(now), seq.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             waited += pause.as_micros();
             now += 20_000 + pause.as_micros() as i64;
-            turns.won(Seq(seq), Timestamp(now), 0);
+            turns.won(Seq(seq), Seq(seq), Timestamp(now), 0);
         }
         assert!(waited > 0, "it leaves gaps");
         assert!(waited < 1000 * 20_000 / 10, "{waited} microseconds in 1000 commits of 20,000");
@@ -183,7 +197,7 @@ mod tests {
         for _ in 0..7 {
             turns.lost(0);
         }
-        turns.won(Seq(9), Timestamp(0), 0);
+        turns.won(Seq(9), Seq(9), Timestamp(0), 0);
         assert_eq!(turns.crowd, 3.5);
         let first = turns.begin(Seq(9), Timestamp(1), 0);
         assert_eq!(first.as_micros(), 35_000, "half of two round trips for each race");
@@ -196,7 +210,7 @@ mod tests {
     fn a_throttled_commit_waits_as_long_as_the_last_ones_did_and_then_tries_often() {
         let mut turns = Turns::default();
         assert_eq!(turns.refused(0), 2_350_000, "nothing is known");
-        turns.won(Seq(1), Timestamp(0), 8_000_000);
+        turns.won(Seq(1), Seq(1), Timestamp(0), 8_000_000);
         assert_eq!(turns.refused(0), 4_350_000);
         assert_eq!(turns.refused(3_200_000), 1_150_000);
         assert_eq!(turns.refused(8_000_000), 350_000);

@@ -35,15 +35,19 @@ enum Refusal {
     Denied,
 }
 
-/// The messages of an error and of all its sources.
-fn texts(e: &object_store::Error) -> String {
+/// The messages of an error and of all its sources, with a text between them.
+pub fn with_causes(e: &dyn std::error::Error, between: &str) -> String {
     let mut text = e.to_string();
-    let mut source = std::error::Error::source(e);
+    let mut source = e.source();
     while let Some(inner) = source {
-        text = format!("{text}\n{inner}");
+        text = format!("{text}{between}{inner}");
         source = inner.source();
     }
     text
+}
+
+fn texts(e: &object_store::Error) -> String {
+    with_causes(e, "\n")
 }
 
 /// The status of the answer, if there was one. The client reports it only in its text.

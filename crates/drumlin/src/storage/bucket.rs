@@ -9,26 +9,24 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
-use tokio::runtime::Runtime;
 use url::Url;
 
 use self::profile::Profile;
 use super::answers::{asks_again, broke_off, ends_before, error, redact, secrets, shortened};
 use super::settings::{check_address, check_settings, settings};
+use super::threads::{IoThreads, NoAnswer};
 use super::{Tag, owned};
-use crate::base::{Error, ErrorKind, Result, check_threads, waiting};
+use crate::base::{Error, ErrorKind, Result, check_threads};
 
 /// Requests of one call in flight at a time: more than a round trip has room for at the speed of a network, where each asks for
 /// a few hundred KiB.
@@ -61,7 +59,7 @@ pub struct BucketStorage {
     /// Sends each request once.
     once: Client,
     prefix: Path,
-    runtime: Option<Runtime>,
+    threads: IoThreads,
     secrets: Arc<Vec<String>>,
     is_s3: bool,
 }
@@ -69,15 +67,6 @@ pub struct BucketStorage {
 impl std::fmt::Debug for BucketStorage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BucketStorage").field("prefix", &self.prefix.as_ref()).finish_non_exhaustive()
-    }
-}
-
-impl Drop for BucketStorage {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // It may be dropped by one of its own threads, which cannot wait for itself.
-            runtime.shutdown_background();
-        }
     }
 }
 
@@ -214,18 +203,13 @@ impl BucketStorage {
         // One installed earlier is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let retry = RetryConfig { max_retries: TRIES_MAX, retry_timeout: TRIED_FOR, ..RetryConfig::default() };
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(io_threads.max(1))
-            .thread_name("drumlin-io")
-            .enable_all()
-            .build()
-            .map_err(|e| Error::unavailable("the I/O threads could not be started").with_source(e))?;
+        let threads = IoThreads::start("drumlin-io", io_threads)?;
         let once = RetryConfig { max_retries: 0, ..retry.clone() };
         Ok(Self {
             client: client(&url, options, credentials.clone(), retry)?,
             once: client(&url, options, credentials, once)?,
             prefix,
-            runtime: Some(runtime),
+            threads,
             secrets: Arc::new(secrets),
             is_s3: scheme == ObjectStoreScheme::AmazonS3,
         })
@@ -238,13 +222,7 @@ impl BucketStorage {
     /// Runs `work` on the I/O threads and waits for it: the caller may be a thread of another runtime. `Cancelled` if the call is to
     /// stop: whether `work` was done is not known.
     fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T> {
-        waiting::check()?;
-        let (told, answer) = sync_channel(1);
-        let runtime = self.runtime.as_ref().expect("there until it is dropped");
-        let task = runtime.spawn(async move { drop(told.send(AssertUnwindSafe(work).catch_unwind().await)) });
-        let answer = waiting::receive(&answer).inspect_err(|_| task.abort())?;
-        let answer = answer.map_err(|_| Error::unavailable("the request ended without an answer"))?;
-        answer.map_err(|panic| Error::panicked(&*panic))
+        self.threads.wait(work).map_err(NoAnswer::error)
     }
 
     /// Checks the requested parts of an object against what was received.

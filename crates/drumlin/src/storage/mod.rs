@@ -6,6 +6,7 @@
 
 mod answers;
 mod bucket;
+mod cell;
 mod disk;
 mod files;
 mod inline;
@@ -16,8 +17,10 @@ mod os;
 mod settings;
 mod sim;
 mod sim_bucket;
+mod threads;
 
 pub use bucket::{BucketStorage, is_bucket};
+pub use cell::{BucketCell, CellNews, CellRow, CellTurn, EtcdCell, LogCell, LogCells, PostgresCell, ServerCells, told};
 pub use disk::{Access, ClosedFile, Disk, DiskEntry, DiskFile, DiskFolder, FileIdentity, Guard, Rename};
 pub use files::FileStorage;
 pub use inline::InlineStorage;
@@ -214,19 +217,12 @@ fn differs(name: &str) -> Error {
     Error::already_exists(format!("{name} already exists with different content"))
 }
 
-/// [`Storage::put_if_match`], repeated, with pauses of `retry` microseconds in total, while it is refused because there are
-/// too many requests.
-pub fn put_if_match_patiently(
-    storage: &dyn Storage,
-    env: &Env,
-    retry: u64,
-    name: &str,
-    parts: &[Bytes],
-    known: Option<&Tag>,
-) -> Result<Tag> {
+/// A conditional put, repeated, with pauses of `retry` microseconds in total, while it is refused because there are too many
+/// requests.
+pub fn put_patiently(env: &Env, retry: u64, mut put: impl FnMut() -> Result<Tag>) -> Result<Tag> {
     let mut patience = Patience::new(retry);
     loop {
-        match storage.put_if_match(name, parts, known) {
+        match put() {
             Err(e) if e.is_throttled() && patience.pause(env)? => {}
             answer => return answer,
         }

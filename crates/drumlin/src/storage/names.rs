@@ -12,9 +12,11 @@
 //! root                                             from here everything else is reached
 //! seen                                             a commit that was made, so that an older root is noticed
 //! log/<last seq, 20 digits>-<16 hex digits>.log    a chunk of the commit log
+//! offers/<32 hex digits>                          in a bucket: an entry that a process has handed in for others to add, by its id
+//! archive/<last seq>-<time>-<16 hex digits>.old    in a replica: a root that was replaced, and what it leads to
 //! ```
 
-use crate::base::{BlockId, Seq, SessionId};
+use crate::base::{BlockId, EntryId, Seq, SessionId, Timestamp};
 
 /// The file that says what the folder is.
 pub const FORMAT: &str = "format";
@@ -38,8 +40,17 @@ pub const WITNESS: &str = "seen";
 pub const ROOT_LOCK: &str = "root.lock";
 /// The folder of the objects with which a new bucket is tested.
 pub const PROBE: &str = "probe";
+/// The folder of entries that processes have handed in for others to add.
+pub const OFFERS: &str = "offers";
+/// The folder of the roots that a replica had, from which earlier commits are restored.
+pub const ARCHIVE: &str = "archive";
 /// The suffix of a file that is still being written.
 const TEMPORARY: &str = ".tmp";
+
+/// The object of an entry that was handed in.
+pub fn offer(id: EntryId) -> String {
+    format!("{OFFERS}/{:032x}", id.0)
+}
 
 /// The temporary file in which a process writes an object before the rename: the `number`-th of that process, which chose `nonce`,
 /// since processes in different containers may have the same number.
@@ -69,6 +80,7 @@ pub fn parse_temporary(name: &str) -> Option<&str> {
     let ours = [FORMAT, ROOT, WITNESS, MARK].contains(&object)
         || parse_log_segment(object).is_some()
         || parse_log_chunk(object).is_some()
+        || parse_archived(object).is_some()
         || parse_catalog(object).is_some()
         || parse_block(SessionId(0), object).is_some();
     (ours && digits(process) && digits(number)).then_some(object)
@@ -98,6 +110,19 @@ pub fn log_chunk(last: Seq, nonce: u64) -> String {
 pub fn parse_log_chunk(name: &str) -> Option<Seq> {
     let (last, nonce) = name.strip_suffix(".log")?.split_once('-')?;
     parse_number(last, 20).filter(|_| is_hex(nonce)).map(Seq)
+}
+
+/// A root whose last entry is `last`, and which was replaced at `at`.
+pub fn archived(last: Seq, at: Timestamp, nonce: u64) -> String {
+    format!("{ARCHIVE}/{last:020}-{at:020}-{nonce:016x}.old", last = last.0, at = at.0.max(0))
+}
+
+/// The last seq and the time in the name of such a root within its folder.
+pub fn parse_archived(name: &str) -> Option<(Seq, Timestamp)> {
+    let (last, rest) = name.strip_suffix(".old")?.split_once('-')?;
+    let (at, nonce) = rest.split_once('-')?;
+    let at = parse_number(at, 20).and_then(|at| i64::try_from(at).ok())?;
+    parse_number(last, 20).filter(|_| is_hex(nonce)).map(|last| (Seq(last), Timestamp(at)))
 }
 
 /// Whether these are 16 hexadecimal digits.
@@ -160,6 +185,9 @@ mod tests {
         assert_eq!(parse_log_segment("00000000000000000012.log"), Some(Seq(12)));
         assert_eq!(parse_log_segment("12.log"), None);
         assert_eq!(parse_catalog("00000000000000000012.cat"), Some(Seq(12)));
+        let archived = archived(Seq(12), Timestamp(34), 9);
+        assert_eq!(parse_archived(archived.strip_prefix("archive/").unwrap()), Some((Seq(12), Timestamp(34))));
+        assert_eq!(parse_archived("00000000000000000012-34-0000000000000009.old"), None);
         assert_eq!(parse_session("10"), Some(SessionId(10)));
         assert_eq!(parse_session("010"), None);
     }

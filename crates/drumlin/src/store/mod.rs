@@ -16,10 +16,12 @@ mod parts;
 mod presence;
 mod purge;
 mod read;
+mod replica;
 mod upkeep;
 mod view;
 mod write;
 
+pub use crate::log::LogPlace;
 pub use audit::doctor::{Diagnosis, Finding};
 pub use audit::salvage::{SalvageTarget, salvage};
 pub use audit::salvage_report::{Loss, LossKind, LostRows, SalvageReport};
@@ -56,12 +58,15 @@ pub use nouns::table::Table;
 pub use nouns::tables::Tables;
 pub use nouns::transaction::Transaction;
 pub use nouns::tree::{ListEntry, TableFigures, Tree};
+pub use open::move_log::move_log;
 #[cfg(feature = "internals")]
-pub use open::opening::{open_bucket, open_on};
+pub use open::move_log::move_log_on;
+#[cfg(feature = "internals")]
+pub use open::opening::{open_bucket, open_bucket_with, open_on};
 pub use open::share::{share, unshare};
 #[cfg(feature = "internals")]
 pub use open::share::{share_on, unshare_on};
-pub use options::{BucketOptions, Mode, Options, SyncMode};
+pub use options::{BucketOptions, LogAddress, Mode, Options, SyncMode};
 pub use parts::{TriggerCall, TriggerEvent, TriggerFailure, TriggerFn};
 pub use presence::handle::{Presence, PresenceInfo, PresenceOptions};
 pub use purge::report::{Held, PurgePlan, PurgeProof, PurgeReceipt, PurgedObject, PurgedTable};
@@ -75,6 +80,12 @@ pub use read::lookup::{LookupOptions, TableView};
 pub use read::resolve::AsOf;
 pub use read::stat::{StoreStat, TableStat};
 pub use read::views::ReadOptions;
+pub use replica::clone::{CloneAt, CloneReport, clone_store};
+pub use replica::options::{CaughtUp, ReplicateFrom, ReplicateOptions, ReplicateReport};
+pub use replica::promote::{PromoteOptions, PromoteReport, promote};
+pub use replica::run::replicate;
+#[cfg(feature = "internals")]
+pub use replica::{clone::clone_on, place::StorePlace, promote::promote_on, run::replicate_on};
 #[cfg(feature = "internals")]
 pub use upkeep::background::wait_for_checkpoint;
 pub use upkeep::checkpoint_report::{CheckpointOptions, CheckpointReport};

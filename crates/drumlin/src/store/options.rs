@@ -55,6 +55,23 @@ impl fmt::Debug for BucketOptions {
     }
 }
 
+/// The address of a server that keeps the log: `postgresql://user@host/database` or `etcd://host:2379`. `Debug` leaves out what may be
+/// secret in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LogAddress(pub String);
+
+impl fmt::Debug for LogAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::storage::told(&self.0).unwrap_or_default())
+    }
+}
+
+impl<T: Into<String>> From<T> for LogAddress {
+    fn from(address: T) -> Self {
+        Self(address.into())
+    }
+}
+
 /// Settings of an open store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -114,6 +131,10 @@ pub struct Options {
     pub warn: Warn,
     /// The commit log.
     pub log: LogOptions,
+    /// Of a store that many processes write: the server that keeps its log. A new store gets its log there; one whose log is there is
+    /// found without this, unless the server has another address by now or the address is to carry a user. Default: the store keeps
+    /// its log itself.
+    pub log_at: Option<LogAddress>,
 }
 
 impl Options {
@@ -159,6 +180,7 @@ impl Default for Options {
             writer: None,
             warn: Warn::default(),
             log: LogOptions::default(),
+            log_at: None,
         }
     }
 }

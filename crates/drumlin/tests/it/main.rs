@@ -3,6 +3,7 @@
 #![allow(clippy::type_complexity, reason = "tables of cases have closures in them")]
 
 mod arrays;
+mod cells;
 mod columns;
 mod commits;
 mod contracts;
@@ -16,6 +17,7 @@ mod maintenance;
 mod models;
 mod nodes;
 mod processes;
+mod replicas;
 mod rows;
 mod seeds;
 mod support;

@@ -1,6 +1,6 @@
 //! Format features: what builds of before do not know, and must refuse.
 
-use crate::catalog::Effect;
+use crate::catalog::{Effect, HoldKind};
 use crate::table::{RewrittenGroup, StoredSchema, VersionKind};
 
 /// Format features that this build knows; an entry that needs another is refused.
@@ -22,7 +22,9 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_FOLLOWERS
     | FEATURE_PRESENCES
     | FEATURE_VIEWS
-    | FEATURE_LAYOUT;
+    | FEATURE_LAYOUT
+    | FEATURE_ERASED
+    | FEATURE_REPLICAS;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -37,7 +39,8 @@ pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_FOLLOWERS
     | FEATURE_PRESENCES
     | FEATURE_VIEWS
-    | FEATURE_LAYOUT;
+    | FEATURE_LAYOUT
+    | FEATURE_REPLICAS;
 /// The entry flushes rows with a history.
 pub const FEATURE_HISTORY: u64 = 1;
 /// The entry opens, renews or ends holds, or notes jobs.
@@ -77,6 +80,10 @@ pub const FEATURE_PRESENCES: u64 = 65536;
 pub const FEATURE_VIEWS: u64 = 131072;
 /// The entry sets a layout, or names row groups whose rows have places.
 pub const FEATURE_LAYOUT: u64 = 262144;
+/// The catalog snapshot says when rows were last erased. No entry has it.
+pub const FEATURE_ERASED: u64 = 524288;
+/// The entry opens a lease for a replica.
+pub const FEATURE_REPLICAS: u64 = 1048576;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -92,10 +99,16 @@ fn of_groups<'a>(mut groups: impl Iterator<Item = &'a RewrittenGroup>) -> u64 {
 }
 
 impl Effect {
+    /// Whether what it takes away shall not be found anywhere any more.
+    pub fn erases(&self) -> bool {
+        matches!(self, Effect::EraseRows { .. } | Effect::ShrinkGroups { .. } | Effect::SetSchemas { .. })
+    }
+
     /// The format features that a reader must know.
     pub fn features(&self) -> u64 {
         match self {
             Effect::FlushWithHistory { .. } => FEATURE_HISTORY,
+            Effect::OpenHold { kind: HoldKind::Replica { .. }, .. } => FEATURE_HOLDS | FEATURE_REPLICAS,
             Effect::OpenHold { .. }
             | Effect::Beat { .. }
             | Effect::EndHolds { .. }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, TableId};
 use crate::catalog::Effect;
 
 /// Effects that happen together or not at all.
@@ -59,6 +59,12 @@ impl TransactionRecord {
     pub fn nodes(&self) -> usize {
         let nodes = |effect: &Effect| if let Effect::Nodes(nodes) = effect { nodes.len() } else { 0 };
         self.effects.iter().map(nodes).sum()
+    }
+
+    /// The tables to which transactions write rows by key; `None` if one of them does anything else.
+    pub fn tables_written(transactions: &[TransactionRecord]) -> Option<Vec<TableId>> {
+        let effects = transactions.iter().flat_map(|transaction| &transaction.effects);
+        effects.map(|effect| if let Effect::WriteRows { table, .. } = effect { Some(*table) } else { None }).collect()
     }
 
     /// Decodes an entry's payload.

@@ -20,6 +20,9 @@ impl State {
     pub(in crate::catalog) fn apply_effect(&mut self, effect: &Effect, seq: Seq, time: Timestamp) -> Result<()> {
         self.ledger.now = time;
         self.uses |= effect.features() & FEATURES_KEPT;
+        if effect.erases() {
+            self.erased = seq;
+        }
         match effect {
             Effect::OpenSession { session, fence } => {
                 if *session < self.next_session() {

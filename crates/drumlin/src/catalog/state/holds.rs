@@ -29,6 +29,7 @@ impl State {
         let kind = match kind {
             // Transactions after this one in the same entry release blocks at the same commit.
             HoldKind::Lease { .. } => HoldKind::Lease { floor: Seq(seq.0.saturating_sub(1)) },
+            HoldKind::Replica { at, .. } => HoldKind::Replica { floor: Seq(seq.0.saturating_sub(1)), at: at.clone() },
             stage @ HoldKind::Stage { .. } => stage.clone(),
         };
         let until = Timestamp(time.0.saturating_add_unsigned(work_micros));

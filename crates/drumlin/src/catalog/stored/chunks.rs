@@ -28,7 +28,7 @@ use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{
-    FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
+    FEATURE_ERASED, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
 };
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
@@ -98,6 +98,9 @@ pub struct Index {
     /// After those, if there are any: views of rows.
     #[serde(skip)]
     row_views: Chunks<TableId>,
+    /// After those, if rows have ever been erased: see [`State::erased`].
+    #[serde(skip)]
+    erased: Seq,
 }
 
 impl Index {
@@ -108,7 +111,8 @@ impl Index {
             let bytes = postcard::to_extend(&self.holds, bytes)?;
             let bytes = postcard::to_extend(&self.uses, bytes)?;
             let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
-            let views = !self.row_views.is_empty();
+            let erased = self.erased > Seq(0);
+            let views = erased || !self.row_views.is_empty();
             let presences = views || !self.presences.is_empty();
             let followers = presences || !self.followers.is_empty();
             if !followers && self.sequences.is_empty() {
@@ -123,7 +127,11 @@ impl Index {
                 return Ok(bytes);
             }
             let bytes = postcard::to_extend(&self.presences, bytes)?;
-            if views { postcard::to_extend(&self.row_views, bytes) } else { Ok(bytes) }
+            if !views {
+                return Ok(bytes);
+            }
+            let bytes = postcard::to_extend(&self.row_views, bytes)?;
+            if erased { postcard::to_extend(&self.erased, bytes) } else { Ok(bytes) }
         };
         encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
@@ -141,8 +149,9 @@ impl Index {
             let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (presences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
             let (row_views, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let index =
-                Self { instants, holds, uses, pasts, pages, sequences, followers, presences, row_views, ..index };
+            let (erased, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
+            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, ..index };
+            let index = Self { presences, row_views, erased, ..index };
             Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
@@ -207,7 +216,8 @@ impl Index {
                 &mut pack,
             )?,
             holds: now.holds.clone(),
-            uses: now.uses,
+            uses: now.uses | if now.erased > Seq(0) { FEATURE_ERASED } else { 0 },
+            erased: now.erased,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -250,7 +260,7 @@ impl Index {
         let mut state = State::from_small_state(self.rest.clone(), tree);
         state.holds = self.holds.clone();
         state.presences = self.presences.clone();
-        state.uses = self.uses;
+        (state.uses, state.erased) = (self.uses, self.erased);
         let mut tables: OrdMap<TableId, Arc<TableState>> = read_map(chunks.by_ref().take(self.tables.len()))?;
         state.trash = Trash::of(read_map(chunks.by_ref().take(self.trash.len()))?);
         state.snapshots = read_map(chunks.by_ref().take(self.snapshots.len()))?;

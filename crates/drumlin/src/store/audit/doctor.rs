@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::base::{Env, Error, Result, Timestamp};
-use crate::storage::{BucketStorage, InlineStorage, Storage, WriteMode, is_bucket, names};
+use crate::base::{Env, Error, ErrorKind, Result, Timestamp};
+use crate::log::Movers;
+use crate::storage::{BucketStorage, InlineStorage, ServerCells, Storage, WriteMode, is_bucket, names};
 use crate::store::Options;
 use crate::store::open::probe::probe;
 
@@ -34,6 +35,8 @@ pub struct Diagnosis {
     /// Whether the bucket keeps objects that are replaced or deleted, as one with versions does; `None` if it does not say. A store replaces
     /// its root with each commit, so they add up, and what a purge deletes is there still.
     pub keeps_replaced: Option<bool>,
+    /// What could be better about the server that keeps the log of a store there, if one does.
+    pub advice: Vec<String>,
 }
 
 impl Diagnosis {
@@ -69,6 +72,9 @@ impl fmt::Display for Diagnosis {
                  or suspend versioning"
             )?;
         }
+        for advice in &self.advice {
+            writeln!(f, "log: {advice}")?;
+        }
         write!(f, "{}", if self.is_fit() { "fit for a store" } else { "not fit for a store" })
     }
 }
@@ -82,7 +88,8 @@ const PROBE_RETRY_MICROS: u64 = 60_000_000;
 
 impl Diagnosis {
     /// Tries what a store needs of the bucket at `uri`: writing, reading, conditional writes that race, deleting, listing.
-    /// Leaves nothing there but what the bucket keeps, and does not look at a store that is there.
+    /// Leaves nothing there but what the bucket keeps. Of a store that is there, asks only where its log is: if a server keeps it, that is
+    /// read, too.
     ///
     /// # Errors
     /// `InvalidArgument` if `uri` names no bucket; what fails in it is part of the diagnosis.
@@ -91,8 +98,35 @@ impl Diagnosis {
             return Err(Error::invalid(format!("'{uri}' is not a bucket; only buckets can be checked")));
         }
         let env = Env::system(options.cpu_threads)?;
-        let bucket = BucketStorage::open(uri, &options.bucket.0, options.io_threads)?;
-        Self::of_bucket(Arc::new(bucket), &env)
+        let bucket: Arc<dyn Storage> = Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?);
+        let mut diagnosis = Self::of_bucket(bucket.clone(), &env)?;
+        let given = options.log_at.as_ref().map(|given| &*given.0);
+        let movers = Movers {
+            storage: &bucket,
+            cells: &ServerCells(env.clone()),
+            given,
+            env: &env,
+            retry: options.retry_micros,
+        };
+        diagnosis.look_at_log(&movers);
+        Ok(diagnosis)
+    }
+
+    /// The server that keeps the log of a store, if one does.
+    fn look_at_log(&mut self, movers: &Movers<'_>) {
+        let cell = match movers.cell() {
+            Ok(Some(cell)) => cell,
+            // There need not be a store.
+            Ok(None) => return,
+            Err(e) if e.kind() == ErrorKind::NotFound => return,
+            Err(e) => {
+                self.findings.push(Finding { what: "find the log".into(), outcome: Err(e.to_string()) });
+                return;
+            }
+        };
+        let outcome = median(movers.env, ROUNDS, &|_| cell.read(None).map(drop));
+        self.findings.push(Finding { what: format!("read the log at {}", cell.address()), outcome });
+        self.advice.extend(cell.advice().into_iter().flatten());
     }
 
     /// The same, of storage that is already open.
@@ -106,16 +140,7 @@ impl Diagnosis {
         let body = [Bytes::from(vec![7; 4096])];
         let mut diagnosis = Diagnosis::default();
         let mut time = |what: &str, rounds: usize, work: &dyn Fn(usize) -> Result<()>| {
-            let mut times = Vec::with_capacity(rounds);
-            let done = (0..rounds).try_for_each(|round| {
-                let start = env.clock.now().0;
-                work(round)?;
-                times.push(env.clock.now().0 - start);
-                Ok(())
-            });
-            times.sort_unstable();
-            let outcome = done.map(|()| times[times.len() / 2]).map_err(|e: Error| e.to_string());
-            diagnosis.findings.push(Finding { what: what.to_owned(), outcome });
+            diagnosis.findings.push(Finding { what: what.to_owned(), outcome: median(env, rounds, work) });
         };
         time("write 4 KiB", ROUNDS, &|round| storage.put(&name(round), &body, WriteMode::Once));
         time("read it", ROUNDS, &|round| match storage.get(&name(round))? == body[0] {
@@ -152,6 +177,19 @@ impl Diagnosis {
         }
         Ok(diagnosis)
     }
+}
+
+/// The median time of some requests, in microseconds, or what went wrong.
+fn median(env: &Env, rounds: usize, work: &dyn Fn(usize) -> Result<()>) -> std::result::Result<i64, String> {
+    let mut times = Vec::with_capacity(rounds);
+    let done = (0..rounds).try_for_each(|round| {
+        let start = env.clock.now().0;
+        work(round)?;
+        times.push(env.clock.now().0 - start);
+        Ok(())
+    });
+    times.sort_unstable();
+    done.map(|()| times[times.len() / 2]).map_err(|e: Error| e.to_string())
 }
 
 /// Writes an object; returns by how much the clock here is ahead of the one that notes when it was written.

@@ -119,7 +119,7 @@ impl SalvageTarget {
         let patient = disk.is_none().then_some((&env, retry));
         let base = match state.seq {
             Seq(0) => None,
-            _ => Some(recover::write_catalog(&*storage, &state, None, patient)?.0),
+            _ => Some(recover::write_catalog(&*storage, &state, None, None, patient)?.0),
         };
         match (disk, base) {
             (Some(disk), base) => {

@@ -102,7 +102,7 @@ impl Cursor {
 /// What `read` returns of the log, which must reach back to `since`.
 fn reaching(since: Seq, read: Result<Opened>) -> Result<Opened> {
     let opened = read?;
-    let first = opened.base.map_or(Seq(0), |base| base.seq);
+    let first = opened.base.map_or(Seq(0), |base| Seq(base.from.0 - 1));
     if first > since {
         return Err(Error::snapshot_expired(format!(
             "the log begins after commit {first}, so the changes since commit {since} are no longer available"

@@ -28,6 +28,8 @@ pub struct HoldInfo {
     pub hold: u64,
     /// The job that it is staged for; `None` for a lease.
     pub job: Option<String>,
+    /// Where the replica is that it is for, if it is for one.
+    pub replica: Option<String>,
     /// The time of its last beat.
     pub beat: Timestamp,
     /// How long it lives without a beat, in microseconds.
@@ -38,10 +40,14 @@ impl HoldInfo {
     pub(in crate::store) fn all(state: &State) -> Vec<Self> {
         let info = |(id, hold): (&SessionId, &Hold)| {
             let job = match &hold.kind {
-                HoldKind::Lease { .. } => None,
+                HoldKind::Lease { .. } | HoldKind::Replica { .. } => None,
                 HoldKind::Stage { job, .. } => Some(job.clone()),
             };
-            Self { hold: id.0, job, beat: hold.beat, life_micros: hold.life_micros }
+            let replica = match &hold.kind {
+                HoldKind::Replica { at, .. } => Some(at.clone()),
+                _ => None,
+            };
+            Self { hold: id.0, job, replica, beat: hold.beat, life_micros: hold.life_micros }
         };
         state.holds.open.iter().map(info).collect()
     }

@@ -3,6 +3,7 @@
 pub(super) mod format;
 pub(super) mod handles;
 pub(super) mod hooks;
+pub(super) mod move_log;
 pub(super) mod opening;
 pub(super) mod probe;
 pub(super) mod share;

@@ -9,10 +9,12 @@ use super::handles;
 use super::probe::probe;
 use super::uri::{folder_of, is_in_memory};
 use crate::base::{Env, Error, ErrorKind, Result, waiting};
-use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
+use crate::log::{
+    CommitLog, FileFollower, FileLog, Movers, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving,
+};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, InlineStorage, MeteredStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket,
-    names,
+    BucketStorage, Disk, FileStorage, InlineStorage, LogCells, MeteredStorage, OsDisk, ServerCells, SimDisk, Storage,
+    WriteMode, is_bucket, names,
 };
 use crate::store::handle::Contents;
 use crate::store::open::hooks::HOOKS;
@@ -77,6 +79,9 @@ impl Store {
         let uri = uri.as_ref();
         let uri = uri.to_str().ok_or_else(|| Error::invalid(format!("{} is not a path in Unicode", uri.display())))?;
         let env = Env { warn: options.warn.clone(), ..Env::system(options.cpu_threads)? };
+        if is_in_memory(uri) && options.log_at.is_some() {
+            return Err(Error::invalid("a store in memory keeps its log itself; open it without 'log'"));
+        }
         if is_in_memory(uri) {
             return open_on(Arc::new(SimDisk::in_memory()), env, uri, options);
         }
@@ -108,6 +113,10 @@ impl Store {
                 check_foreign(&*disk, uri, options.mode)?;
                 open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
             }
+            _ if options.log_at.is_some() => Err(Error::invalid(format!(
+                "{uri}: a server keeps the log only of a store that many processes write; open it with 'shared' if it is new, or share it \
+                 first with `drumlin share {uri}`"
+            ))),
             _ => {
                 // Where another thread opens or closes it, there is a handle to join, or a lock to take, once that is done.
                 let begun = || handles::begin(folder, &options);
@@ -226,6 +235,21 @@ fn on_loss(options: &Options) -> OnLoss {
 /// # Errors
 /// As [`Store::open`].
 pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Options) -> Result<Store> {
+    let cells = ServerCells(env.clone());
+    open_bucket_with(bucket, &cells, env, uri, options)
+}
+
+/// [`open_bucket`], where `cells` reaches the servers that may have its log.
+///
+/// # Errors
+/// As [`Store::open`].
+pub fn open_bucket_with(
+    bucket: Arc<dyn Storage>,
+    cells: &dyn LogCells,
+    env: Env,
+    uri: &str,
+    options: Options,
+) -> Result<Store> {
     if options.sync != SyncMode::Commit {
         return Err(Error::invalid(
             "a store that many processes write makes each commit durable at once; use sync 'commit'",
@@ -234,16 +258,24 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
     let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
     let retry = options.retry_micros;
     let loss = if options.mode == Mode::Read { OnLoss::Refuse } else { on_loss(&options) };
-    let open = || ObjectLog::open(storage.clone(), env.clone(), retry, loss);
+    let given = options.log_at.as_ref().map(|address| address.0.as_str());
+    let objects: Arc<dyn Storage> = storage.clone();
+    let movers = Movers { storage: &objects, cells, given, env: &env, retry };
+    let open = || ObjectLog::find(&movers, loss, options.mode != Mode::Read);
     let (mut log, opened) = match open() {
         Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
             check_unused(&*storage, uri)?;
             probe(&storage, &env, retry)?;
-            match ObjectLog::create(storage.clone(), env.clone(), retry) {
-                Ok(log) => {
+            let created = match given {
+                Some(address) => ObjectLog::create_in_cell(&movers, address).map(|()| None),
+                None => ObjectLog::create(storage.clone(), env.clone(), retry).map(Some),
+            };
+            match created {
+                Ok(Some(log)) => {
                     let origin = Origin { store: log.store(), parent: None };
                     (log, Opened { origin, ..Opened::default() })
                 }
+                Ok(None) => open()?,
                 // Another process was first.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => open()?,
                 Err(e) => return Err(e),
@@ -255,6 +287,9 @@ pub fn open_bucket(bucket: Arc<dyn Storage>, env: Env, uri: &str, options: Optio
         }
         other => other?,
     };
+    if options.mode != Mode::Read {
+        log.check_role().map_err(|e| e.context(uri))?;
+    }
     let (state, catalog) = match recover::replay(&*storage, &opened) {
         Ok(replayed) => replayed,
         // The log was cut while it was read.
@@ -287,7 +322,7 @@ fn lost(uri: &str, missing: &str, there: &str) -> Error {
 }
 
 /// Checked before a store is made where many processes write it: nothing may lie there but what a trial of the bucket has left.
-fn check_unused(storage: &dyn Storage, uri: &str) -> Result<()> {
+pub(in crate::store) fn check_unused(storage: &dyn Storage, uri: &str) -> Result<()> {
     let top = storage.top()?;
     check_remains(&top, names::ROOT, uri)?;
     let half_made = |name: &str| names::parse_temporary(name) == Some(names::ROOT);

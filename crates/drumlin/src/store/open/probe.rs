@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::base::waiting::Context;
 use crate::base::{Env, Error, ErrorKind, Result, waiting};
-use crate::storage::{InlineStorage, Storage, Tag, names, put_if_match_patiently};
+use crate::storage::{InlineStorage, Storage, Tag, names, put_patiently};
 
 /// How many puts race for one object.
 const RACERS: usize = 16;
@@ -28,7 +28,7 @@ pub(in crate::store) fn probe(storage: &Arc<InlineStorage>, env: &Env, retry: u6
         let kept = |put: Result<Tag>| put.map_err(|e| unfit(e, "a write with the current condition was refused"));
         let body = |text: &'static str| [Bytes::from_static(text.as_bytes())];
         let put = |name: &str, parts: &[Bytes], known: &Tag| {
-            put_if_match_patiently(&**storage, env, retry, name, parts, Some(known))
+            put_patiently(env, retry, || storage.put_if_match(name, parts, Some(known)))
         };
         let second = kept(put(&raced, &body("second"), &first))?;
         if second == first {
@@ -77,7 +77,7 @@ fn race(storage: &Arc<InlineStorage>, env: &Env, retry: u64, name: &str) -> Resu
         let context = Context::current();
         let put = move || {
             let body = [Bytes::from(format!("racer {racer}"))];
-            let put = || put_if_match_patiently(&*storage, &own, retry, &name, &body, None);
+            let put = || put_patiently(&own, retry, || storage.put_if_match(&name, &body, None));
             let _ = told.send(context.run(put));
         };
         env.threads.spawn("drumlin-probe", Box::new(put))?;

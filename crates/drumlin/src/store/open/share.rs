@@ -104,7 +104,8 @@ pub fn unshare_on(open_disk: OpenDisk<'_>, env: Env, uri: &str, options: Options
     let _lock = lock(&*disk)?;
     let _root = disk.wait_lock(names::ROOT_LOCK)?;
     let storage = storage_on(&disk);
-    let opened = ObjectLog::read_from(&*storage, &env.pool)?;
+    let objects: Arc<dyn Storage> = storage.clone();
+    let opened = ObjectLog::read_from(&objects, &env.pool)?;
     let (state, _) = recover::replay(&*storage, &opened)?;
     let open: Vec<String> = state.sessions.open.keys().map(ToString::to_string).collect();
     if !open.is_empty() {

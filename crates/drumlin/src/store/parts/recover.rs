@@ -45,10 +45,12 @@ impl Catalog {
     }
 }
 
-/// Makes the catalog snapshot of `state`: its name in the log, its index, its object's parts, and the pages of its tables.
+/// Makes the catalog snapshot of `state`: its name in the log, its index, its object's parts, and the pages of its tables. The log
+/// keeps entries from `kept` on, and those that rows in memory need.
 pub(in crate::store) fn encode_catalog(
     state: &State,
     before: Option<&Catalog>,
+    kept: Option<Seq>,
 ) -> Result<(Base, Index, Vec<Bytes>, Arc<Packed>)> {
     let before = before.map(|before| (&before.index, &before.state));
     let (index, chunks, packed) = Index::of(state, before, HEADER_BYTES)?;
@@ -62,7 +64,7 @@ pub(in crate::store) fn encode_catalog(
     let checksum = checksum_at(&encoded, &names::catalog(state.seq), offset);
     let parts = [Bytes::from(header)].into_iter().chain(chunks).chain([Bytes::from(encoded)]).collect();
     let rows_from = state.rows_from().filter(|_| !planted(Bug::ForgetRowsFrom));
-    let from = rows_from.unwrap_or(state.seq.next());
+    let from = rows_from.into_iter().chain(kept).min().unwrap_or(state.seq.next()).min(state.seq.next());
     Ok((Base { seq: state.seq, from, offset, bytes, checksum }, index, parts, packed))
 }
 
@@ -75,9 +77,10 @@ pub(in crate::store) fn write_catalog(
     storage: &dyn Storage,
     state: &State,
     before: Option<&Catalog>,
+    kept: Option<Seq>,
     shared: Option<(&Env, u64)>,
 ) -> Result<(Base, Catalog, Arc<Packed>)> {
-    let (base, index, parts, packed) = encode_catalog(state, before)?;
+    let (base, index, parts, packed) = encode_catalog(state, before, kept)?;
     let name = names::catalog(state.seq);
     match shared {
         Some((env, retry)) => create(storage, env, retry, &name, &parts)?,

@@ -3,6 +3,7 @@
 //! everything else that nothing refers to.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::family::family;
 use super::report::PurgeReceipt;
@@ -21,13 +22,22 @@ pub(in crate::store) fn concerned_holds(state: &State, pattern: &Pattern, last: 
         pattern.matches_path(path.as_str()) || state.table_id_at(path).is_some_and(|table| family.contains(&table))
     };
     let is_concerned = |hold: &Hold| match &hold.kind {
-        HoldKind::Lease { floor } => *floor < last,
+        HoldKind::Lease { floor } | HoldKind::Replica { floor, .. } => *floor < last,
         HoldKind::Stage { paths, .. } => paths.iter().any(is_target),
     };
     Ok(state.holds.open.iter().filter(|(_, hold)| is_concerned(hold)).map(|(id, _)| *id).collect())
 }
 
 impl Store {
+    /// Commits effects that are made in the commit's turn; returns its number.
+    pub(super) fn commit_effects_at(
+        &self,
+        state: &Arc<State>,
+        build: impl Fn(&State) -> Result<Vec<Effect>> + Send + 'static,
+    ) -> Result<Seq> {
+        Ok(self.commit_built(state.clone(), move |now| Ok((build(now)?, ())))?.0.seq)
+    }
+
     /// Ends the holds that may have rows which are erased.
     pub(in crate::store) fn end_concerned_holds(
         &self,
@@ -40,6 +50,13 @@ impl Store {
         }
         let (pattern, last) = (pattern.clone(), Seq(receipt.commits.last().copied().unwrap_or(0).max(begun.0)));
         let state = self.current()?;
+        for hold in state.holds.open.values() {
+            if let HoldKind::Replica { at, .. } = &hold.kind {
+                receipt.not_examined.push(format!(
+                    "The replica at {at}, which erases the rows when it comes to the last commit of this: its own next look."
+                ));
+            }
+        }
         if concerned_holds(&state, &pattern, last)?.is_empty() {
             return Ok(());
         }
@@ -49,6 +66,18 @@ impl Store {
         };
         let (after, ()) = self.commit_built(state, build)?;
         receipt.commits.push(after.seq.0);
+        Ok(())
+    }
+
+    /// Says that all blocks that had erased rows are released by now: those who keep what was released later, such as replicas, need not
+    /// keep these.
+    pub(super) fn note_erased(&self, receipt: &mut PurgeReceipt) -> Result<()> {
+        let state = self.current()?;
+        let later = || state.ledger.condemned().any(|(_, condemned)| condemned.seq > state.erased);
+        if !receipt.commits.is_empty() || (state.erased > Seq(0) && later()) {
+            let nothing = |_: &State| Ok(vec![Effect::ShrinkGroups { tables: Vec::new(), groups: Vec::new() }]);
+            receipt.commits.push(self.commit_effects_at(&state, nothing)?.0);
+        }
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use super::holds::concerned_holds;
 use super::matching::Matching;
 use super::report::{Held, PurgeProof, PurgeReceipt, PurgedObject};
 use crate::base::{ErrorKind, Result, Seq, SessionId, Task, checksum};
-use crate::catalog::{HoldKind, Pattern, State};
+use crate::catalog::{Pattern, State};
 use crate::filter::Filter;
 use crate::storage::{ObjectMeta, Storage, names};
 use crate::store::Store;
@@ -55,7 +55,7 @@ impl Store {
     /// Notes what is kept for readers and other processes, and what is not known.
     fn held(&self, state: &State, pattern: &Pattern, begun: Seq, receipt: &mut PurgeReceipt) -> Result<()> {
         let last = receipt.commits.last().copied().unwrap_or(0).max(begun.0);
-        let leases = state.holds.open.values().any(|hold| matches!(hold.kind, HoldKind::Lease { .. }));
+        let leases = state.holds.open.values().any(|hold| hold.kind.floor().is_some());
         if self.commits().writable_log()?.base().is_none_or(|base| base.seq.0 < last) {
             let why = "the log was not cut, because other processes wrote the catalog at the same time; purge again";
             receipt.held.push(Held { what: names::LOG.to_owned(), why: why.to_owned() });
@@ -111,6 +111,7 @@ impl Store {
         for other in [
             "Payloads of nodes, metadata of versions and schemas, and defaults of columns; but texts that no row has any more have left \
              the categories of pandas frames.",
+            "Replicas that had no lease when it was done, until they come to its last commit, and copies of the store.",
             "Values of rows that were removed before: a checkpoint leaves them in dictionaries and bounds of row groups, unless its \
              dead_share_min is 0.",
         ] {

@@ -177,6 +177,7 @@ impl Purge {
         if !planted(Bug::LeaveHoles) {
             store.fill_holes(task, &mut report, receipt)?;
         }
+        store.note_erased(receipt)?;
         // Twice: entries that came while the first was written share a segment with older ones.
         for _ in 0..2 {
             store.rows_to_groups(task, &mut report)?;
@@ -243,15 +244,6 @@ impl Store {
             }
         }
         Err(Error::conflict("the tables change faster than their rows can be examined; nothing was erased"))
-    }
-
-    /// Commits effects that are made in the commit's turn; returns its number.
-    fn commit_effects_at(
-        &self,
-        state: &Arc<State>,
-        build: impl Fn(&State) -> Result<Vec<Effect>> + Send + 'static,
-    ) -> Result<Seq> {
-        Ok(self.commit_built(state.clone(), move |now| Ok((build(now)?, ())))?.0.seq)
     }
 
     /// Replaces the row groups with erased rows by others without them, and those with patches that have an `old` layer, which was

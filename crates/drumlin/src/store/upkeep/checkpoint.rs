@@ -15,7 +15,7 @@ use super::checkpoint_report::{CheckpointOptions, CheckpointReport};
 use super::plans::{plan_repack, plans};
 use super::vacuum::named;
 use crate::base::planted::{Bug, planted};
-use crate::base::{Cancel, ErrorKind, Result, Task, WarningKind, span};
+use crate::base::{Cancel, ErrorKind, Result, Seq, Task, WarningKind, span};
 use crate::catalog::{Effect, Packed, State};
 use crate::storage::{Storage, names};
 use crate::store::Store;
@@ -175,12 +175,16 @@ impl Store {
         // built upon.
         let before = maintenance.catalog.as_ref().filter(|before| !whole && Some(before.base) == named);
         if planted(Bug::CutLogBeforeSnapshot) {
-            log.rebase(named, recover::encode_catalog(&state, before)?.0, bytes)?;
+            log.rebase(named, recover::encode_catalog(&state, before, None)?.0, bytes)?;
         }
         // The name of the new one may be taken in another history.
         log.confirm()?;
         let patience = shared.then_some((self.env(), self.options().retry_micros));
-        let (base, catalog, packed) = match recover::write_catalog(storage, &state, before, patience) {
+        // Those who keep the blocks of a state by a lease may be bringing over what is committed since. What an earlier snapshot has
+        // released is gone.
+        let since = named.map_or(Seq(1), |base| base.from);
+        let kept = state.holds.floor().map(|floor| floor.next().max(since)).filter(|_| !planted(Bug::CutLeased));
+        let (base, catalog, packed) = match recover::write_catalog(storage, &state, before, kept, patience) {
             // Another process is writing it.
             Err(e) if shared && e.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,

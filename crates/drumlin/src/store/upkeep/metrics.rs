@@ -63,8 +63,12 @@ pub fn metrics(store: &Store) -> Result<Vec<Metric>> {
     all.counter("drumlin_conflicts_total", help, &counted.conflicts);
     let help = "Turns of commits in which another process committed first.";
     all.counter("drumlin_commits_overtaken_total", help, &counted.overtaken);
+    let help = "Entries of the log that this process handed in, and that were added with those of others.";
+    all.counter("drumlin_commits_handed_in_total", help, &counted.handed_in);
     all.histogram("drumlin_commit_seconds", "Turns of commits, each for all that waited.", &counted.commit_micros);
     all.counter("drumlin_log_syncs_total", "Syncs of a log in files.", &counted.log_syncs);
+    let help = "Requests to a server that keeps the log.";
+    all.counter("drumlin_log_requests_total", help, &counted.log_requests);
     for (kind, name) in Request::ALL {
         let value = MetricValue::Counter(counted.requests[kind as usize].get());
         let (name, help) = (("kind", name), "Requests to storage; one may be for many objects.");

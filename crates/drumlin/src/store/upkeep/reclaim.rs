@@ -323,6 +323,9 @@ impl Store {
             orphans = self.stray_log_objects()?;
             // Left by a process that died while it tried the bucket.
             orphans.extend(self.storage().list(names::PROBE)?);
+            // A process that waits for one adds it itself.
+            orphans.extend(self.storage().list(names::OFFERS)?);
+            orphans.extend(self.storage().list(names::ARCHIVE)?);
             orphans.extend(self.storage().unfinished("")?);
         }
         for session in sessions {

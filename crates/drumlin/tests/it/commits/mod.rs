@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod copies;
 pub mod copy_to;
+mod in_cells;
 pub mod refusals;
 pub mod rules;
 pub mod store;

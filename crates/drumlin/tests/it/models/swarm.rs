@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use drumlin::base::ManualClock;
-use drumlin::storage::{SimBucket, SimDisk};
-use drumlin::store::VerifyOptions;
+use drumlin::storage::{FileStorage, SimBucket, SimDisk};
+use drumlin::store::{ReplicateOptions, StorePlace, VerifyOptions, open_bucket, replicate_on};
 use drumlin::table::PlanOptions;
-use drumlin::{ErrorKind, Store, Tables};
+use drumlin::{Error, ErrorKind, Mode, Options, Store, Tables};
 
 use crate::models::pairs::{Facts, Pairs};
 use crate::models::swarm_draw::Swarm;
@@ -19,7 +19,7 @@ use crate::models::swarm_op::Op;
 use crate::models::swarm_run::{Extent, checkpoint, compare, refuses, run};
 use crate::processes::shared_support;
 use crate::seeds;
-use crate::support::{Checked, open_inline, open_shared, open_with};
+use crate::support::{Checked, env, open_inline, open_shared, open_with};
 
 /// Where a run's store is, and the processes that have it open.
 enum Place {
@@ -58,6 +58,14 @@ impl Place {
         }
     }
 
+    /// Where a replica finds it.
+    fn source(&self) -> StorePlace {
+        match self {
+            Place::Folder(disk, _) | Place::Shared(disk) => StorePlace::Folder(Arc::new(disk.clone())),
+            Place::Bucket(clients) => StorePlace::Bucket(Arc::new(clients[0].clone())),
+        }
+    }
+
     fn processes(&self) -> usize {
         if matches!(self, Place::Folder(..)) { 1 } else { 2 }
     }
@@ -83,6 +91,8 @@ struct Run {
     model: Model,
     pairs: Pairs,
     taken: usize,
+    /// A replica, which some runs have.
+    replica: Option<SimDisk>,
 }
 
 impl Run {
@@ -91,7 +101,8 @@ impl Run {
         let stores: Vec<Store> = (0..place.processes()).map(|who| place.open(who, &clock).unwrap()).collect();
         stores[0].tree().put("n/there", drumlin::catalog::Payload::from(0)).unwrap();
         let pairs = Pairs::new(place.storage());
-        Self { place, clock, stores, model: Model::default(), pairs, taken: 0 }
+        let replica = (seed / 4).is_multiple_of(2).then(SimDisk::new);
+        Self { place, clock, stores, model: Model::default(), pairs, taken: 0, replica }
     }
 
     /// Which tables an operation is about, and what they are like.
@@ -141,7 +152,28 @@ impl Run {
             Extent { all: self.taken.is_multiple_of(4), same: !succeeds && !matches!(op, Op::Beside(_)) },
         )?;
         self.model.begin();
-        Ok(())
+        if self.taken.is_multiple_of(6) { self.follow() } else { Ok(()) }
+    }
+
+    /// The replica comes to show what the store does, with a lease every other time, where several processes write.
+    fn follow(&self) -> Checked {
+        let Some(replica) = &self.replica else { return Ok(()) };
+        let env = env(&self.clock, replica.counters().changes * 31 + self.taken as u64 + 7, 2);
+        let lease = || match self.place {
+            Place::Folder(..) => Err(Error::invalid("one process writes it")),
+            _ => Ok((self.place.open(0, &self.clock)?, true)),
+        };
+        let target = Options { checkpoint_log_bytes: 3000, ..Options::default() };
+        let lease_held = self.taken.is_multiple_of(12);
+        let options = ReplicateOptions { once: true, lease: lease_held, target, ..ReplicateOptions::default() };
+        let places = || Ok((self.place.source(), StorePlace::Folder(Arc::new(replica.clone()))));
+        let followed = replicate_on(&places, ("source", "target"), &env, &lease, &options);
+        followed.map_err(|e| format!("the replica: {e}"))?;
+        let storage = Arc::new(FileStorage::new(Arc::new(replica.clone())));
+        let reader = open_bucket(storage, env, "target", Options { mode: Mode::Read, ..Options::default() });
+        let reader = reader.map_err(|e| format!("the replica: {e}"))?;
+        compare(&reader, &mut self.model.clone(), Extent { all: true, same: false })
+            .map_err(|e| format!("the replica: {e}"))
     }
 
     /// An operation while a checkpoint is made. Both are done: in a bucket by two processes, the operation before a random request
@@ -177,6 +209,7 @@ impl Run {
 
     /// Everything is as it should be in the end, also for who opens the store then.
     fn end(mut self) -> Checked {
+        self.follow()?;
         let text = |e: drumlin::Error| e.to_string();
         let whole = Extent { all: true, same: false };
         let deep = VerifyOptions { deep: true, ..VerifyOptions::default() };

@@ -12,7 +12,7 @@ use crate::models::pairs::Pairs;
 use crate::models::random::{Op, apply, compare, compare_trash, draw, run};
 use crate::models::wide::{self, Mirror, Noted};
 use crate::processes::shared_faults;
-use crate::processes::shared_support::{clock, compare_hidden, open, open_as, settled};
+use crate::processes::shared_support::{clock, compare_hidden, in_cells, open, open_as, settled};
 use crate::seeds;
 use crate::support::{batch, env, numbered, read};
 
@@ -94,7 +94,7 @@ fn processes_that_count_together_lose_nothing() {
 
 /// Random operations by random processes, each of which may be slow to learn of the others; now and then something goes
 /// wrong. Returns how many operations failed. With `all`, all operations are used, and an observer reads times and a feed.
-fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
+pub fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (bucket, clock) = (SimBucket::new(), clock());
     let mut clients: Vec<SimBucket> = (0..3).map(|_| bucket.client()).collect();
@@ -115,11 +115,13 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
         let succeeds = apply(&mut model, &mut trash, &op);
         if faults {
             let mut chance = fastrand::Rng::with_seed(seed * 1000 + step as u64);
-            clients[who].plan(move |op, _| match (op, chance.u8(..40)) {
+            clients[who].plan(move |op, name| match (op, chance.u8(..40)) {
                 (_, 0) => Some(BucketFault::Refused),
                 (BucketOp::Put | BucketOp::PutIf | BucketOp::Delete, 1) => Some(BucketFault::Lost),
                 (BucketOp::PutIf, 2) => Some(BucketFault::Late(chance.u64(1..12))),
-                (BucketOp::Delete | BucketOp::List, 3..=10) => Some(BucketFault::Partly(2)),
+                (BucketOp::Delete | BucketOp::List, 3..=10) if !name.starts_with("cell-") => {
+                    Some(BucketFault::Partly(2))
+                }
                 (_, 11) if chance.u8(..4) == 0 => Some(BucketFault::Killed),
                 (BucketOp::PutIf, 12..=14) if all => Some(BucketFault::Throttled),
                 _ => None,
@@ -190,7 +192,7 @@ fn episode(seed: u64, steps: usize, faults: bool, all: bool) -> usize {
         if all && step % 4 == 0 {
             compare_hidden(&bucket, &clock, &model, &trash).unwrap_or_else(|e| panic!("{}: {e}", place()));
         }
-        if all && rng.u8(..30) == 0 {
+        if all && rng.u8(..30) == 0 && !in_cells() {
             let copy = std::sync::Arc::new(bucket.client());
             wide::salvaged(copy, &clock, &model).unwrap_or_else(|e| panic!("{}: {e}", place()));
         }

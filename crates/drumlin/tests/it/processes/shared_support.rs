@@ -1,13 +1,15 @@
 //! Stores in a simulated bucket, one per process.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use drumlin::base::{Clock, ManualClock, Timestamp};
 use drumlin::storage::SimBucket;
-use drumlin::store::{Options, ReclaimOptions};
+use drumlin::store::{Options, ReclaimOptions, open_bucket_with};
 use drumlin::{Result, Store};
 
+use crate::cells::SimServer;
 use crate::models::model::{Model, Trash};
 use crate::models::random::{Op, apply, compare, compare_trash, run};
 use crate::models::wide_op::WideOp;
@@ -15,6 +17,23 @@ use crate::rows::keyed_model::{self, KeyedOp, PATH, Place};
 use crate::support::env;
 
 static SEEDS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static IN_CELLS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, in which stores that are opened on this thread have their logs in cells, beside their objects.
+pub fn with_cells<T>(work: impl FnOnce() -> T) -> T {
+    IN_CELLS.set(true);
+    let answer = work();
+    IN_CELLS.set(false);
+    answer
+}
+
+/// Whether they do.
+pub fn in_cells() -> bool {
+    IN_CELLS.get()
+}
 
 /// Opens the store as a separate process.
 pub fn open(bucket: &SimBucket, clock: &Arc<ManualClock>) -> Result<Store> {
@@ -24,6 +43,11 @@ pub fn open(bucket: &SimBucket, clock: &Arc<ManualClock>) -> Result<Store> {
 pub fn open_as(bucket: &SimBucket, clock: &Arc<ManualClock>, options: Options) -> Result<Store> {
     let options = Options { block_grace_micros: 0, ..options };
     let seed = SEEDS.fetch_add(1, Ordering::Relaxed);
+    if in_cells() {
+        let options = Options { log_at: Some("sim".into()), ..options };
+        let cells = SimServer::new(bucket, clock, seed);
+        return open_bucket_with(Arc::new(bucket.clone()), &cells, env(clock, seed, 2), "bucket", options);
+    }
     drumlin::store::open_bucket(Arc::new(bucket.clone()), env(clock, seed, 2), "bucket", options)
 }
 

@@ -1,6 +1,8 @@
 //! What commits: the log, the queue of those that wait for their turn, the newest state, and what follows it. Nothing here prepares a
 //! commit, or knows what it is for.
 
+mod among;
+mod carrier;
 pub(in crate::store) mod feeds;
 pub(in crate::store) mod newest;
 pub(in crate::store) mod pins;

@@ -9,6 +9,9 @@
 //! on the new state: so they are made by closures that can be called again. A caller whose footprint was touched
 //! prepares its transaction again.
 //!
+//! A commit that only writes rows may be added behind commits that this process does not know yet, by another process (*among.rs*): it is
+//! taken in with those then, as it is theirs.
+//!
 //! A put that was sent cannot be taken back. So in a store that others write too, the commits of a turn are carried by
 //! a thread of their own if the caller may be stopped: it leaves without its answer, the commit goes on, and the others
 //! of the turn get theirs.
@@ -19,6 +22,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::among::{rows_read, tables_written};
+use super::carrier::Carrier;
 use super::feeds::{CommitRecord, Feeds};
 use super::newest::Newest;
 use super::proposal::{Proposal, Work, admit, too_large};
@@ -26,9 +31,9 @@ use super::queue::{Answer, Committer, Waiting};
 use super::syncer::Syncer;
 use crate::base::planted::{Bug, planted};
 use crate::base::waiting::ExclusiveGuard;
-use crate::base::{EntryId, Error, ErrorKind, Result, Timestamp, WarningKind, span, waiting};
+use crate::base::{EntryId, Error, ErrorKind, Result, Seq, Timestamp, WarningKind, span, waiting};
 use crate::catalog::{State, TransactionRecord};
-use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, retry_while_moving};
+use crate::log::{Appended, CommitLog, Durable, ENTRY_BYTES_MAX, Entry, News, OfferTerms, retry_while_moving};
 use crate::storage::Storage;
 use crate::store::SyncMode;
 use crate::store::parts::recover;
@@ -48,6 +53,7 @@ pub(in crate::store) struct Commits {
     log: Box<dyn CommitLog>,
     newest: Newest,
     queue: Committer,
+    carrier: Carrier,
     /// If commits are made durable by time.
     syncer: Option<Syncer>,
     feeds: Arc<Feeds>,
@@ -71,8 +77,9 @@ impl Commits {
         };
         let times = CommitClock::new(setting.clone(), state.time);
         let newest = Newest::new(state, setting.storage().clone());
-        let (queue, feeds, session) = (Committer::default(), Arc::default(), Session::default());
-        Self { setting, log, newest, queue, syncer, feeds, session, times, committed }
+        let (queue, carrier) = (Committer::default(), Carrier::default());
+        let (feeds, session) = (Arc::default(), Session::default());
+        Self { setting, log, newest, queue, carrier, syncer, feeds, session, times, committed }
     }
 
     pub fn setting(&self) -> &Setting {
@@ -183,9 +190,12 @@ impl Commits {
     /// that a call that is stopped leaves without its answer, and all others get theirs.
     fn lead(self: &Arc<Self>) {
         let commits = self.clone();
-        let carry = move || commits.queue.carry(|batch| commits.carry(batch));
+        let carry = move || {
+            commits.queue.carry(|batch| commits.carry(batch));
+            commits.log.tidy();
+        };
         let apart = self.setting.is_shared() && waiting::can_stop();
-        if !apart || self.setting.env().threads.spawn("drumlin-commit", Box::new(carry.clone())).is_err() {
+        if !apart || self.carrier.run(&*self.setting.env().threads, Box::new(carry.clone())).is_err() {
             carry();
         }
     }
@@ -258,6 +268,8 @@ impl Commits {
         let (mut bytes, limit) = (0, self.setting.options().log.entry_bytes_max.min(ENTRY_BYTES_MAX));
         let session = self.session.open_in(&working);
         let mut transactions = Vec::new();
+        // The tables on whose rows the batch depends, if it may be added behind commits that are not known here.
+        let mut reads = log.is_shared().then(Vec::new);
         for Waiting { proposal, .. } in batch {
             if let Err(unproven) = self.check_proven(proposal) {
                 answers.push(Err(unproven));
@@ -283,6 +295,14 @@ impl Commits {
                 }
             }
             answers.push(admitted.map(|(transaction, mut after)| {
+                if !transaction.effects.is_empty()
+                    && let Some(all) = &mut reads
+                {
+                    match rows_read(&after, &proposal.footprint, &transaction) {
+                        Some(tables) => all.extend(tables),
+                        None => reads = None,
+                    }
+                }
                 transactions.extend((!transaction.effects.is_empty()).then_some(transaction));
                 after.finish(seq, time, EntryId::default(), session);
                 Arc::new(after)
@@ -298,7 +318,11 @@ impl Commits {
             let effects = transactions.iter().flat_map(|transaction: &TransactionRecord| &transaction.effects);
             let features = effects.fold(0, |features, effect| features | effect.features());
             let durable = if self.syncer.is_some() { Durable::AfterSync } else { Durable::Now };
-            log.append(&Entry { seq, id, prev: Some(before.entry), session, time, features, payload }, durable)
+            let entry = Entry { seq, id, prev: Some(before.entry), session, time, features, payload };
+            match &reads {
+                Some(reads) => log.append_among(&entry, durable, &OfferTerms { reads, written: &tables_written }),
+                None => log.append(&entry, durable),
+            }
         };
         let large = transactions.iter().map(TransactionRecord::nodes).sum::<usize>() >= LARGE;
         let pool = &self.setting.env().pool;
@@ -312,16 +336,20 @@ impl Commits {
             }
             append()?
         };
-        if let Appended::Behind(news) = appended {
-            return Ok(Some(news));
+        match appended {
+            Appended::Done => {}
+            Appended::Behind(news) => return Ok(Some(news)),
+            Appended::Among(seq, news) => {
+                let after = self.take_in_own(news, (seq, id))?;
+                self.count_commit(transactions.len() as u64, true);
+                self.setting.env().metrics.handed_in.add(1);
+                answers.iter_mut().flatten().for_each(|answer| *answer = after.clone());
+                return Ok(None);
+            }
         }
         working.finish(seq, time, id, session);
         // There is room: that was checked before.
-        let bytes = working.settle().map_err(|e| {
-            log.poison();
-            let what = format!("commit {seq} (transaction {:032x})", id.0);
-            Error::in_doubt(format!("{what} is in the log, but not in memory; open the store again")).with_source(e)
-        })?;
+        let bytes = working.settle().map_err(|e| self.not_in_memory((seq, id), e))?;
         self.newest.add_memtable_bytes(bytes);
         self.count_commit(transactions.len() as u64, log.is_shared());
         let after = Arc::new(working);
@@ -334,11 +362,39 @@ impl Commits {
         Ok(None)
     }
 
+    /// A commit is in the log, but cannot be applied.
+    fn not_in_memory(&self, (seq, id): (Seq, EntryId), e: Error) -> Error {
+        self.log.poison();
+        let what = format!("commit {seq} (transaction {:032x})", id.0);
+        Error::in_doubt(format!("{what} is in the log, but not in memory; open the store again")).with_source(e)
+    }
+
     /// Brings the state up to what others have committed. In the turn.
     fn take_in(&self, news: News) -> Result<()> {
+        self.take_in_until(news, None).map(drop)
+    }
+
+    /// Brings the state up to what others have committed, and, with one of their commits, this process. Returns the state after its own, or,
+    /// if that is not in the log any more, after all, with its own number.
+    fn take_in_own(&self, news: News, own: (Seq, EntryId)) -> Result<Arc<State>> {
+        let after = self.take_in_until(news, Some(own.1)).map_err(|e| self.not_in_memory(own, e))?;
+        Ok(after.unwrap_or_else(|| {
+            let mut all = State::clone(&self.newest.state());
+            all.seq = own.0;
+            Arc::new(all)
+        }))
+    }
+
+    /// Returns the state after the entry `own`, if it is one of those that were taken in one by one.
+    fn take_in_until(&self, news: News, own: Option<EntryId>) -> Result<Option<Arc<State>>> {
         let current = self.newest.state();
         let unproven = matches!(news, News::Unproven(_));
-        let done = self.follow(&current, news);
+        let mut after = None;
+        let done = self.follow(&current, news, &mut |state| {
+            if own == Some(state.entry) {
+                after = Some(Arc::new(state.clone()));
+            }
+        });
         match &done {
             Err(e) if e.is_other_history() => {
                 self.log.poison();
@@ -353,10 +409,10 @@ impl Commits {
         }
         // So that the log returns again what could not be taken in, and not what a replay has found beyond it.
         self.log.knows(self.newest.state().seq);
-        done
+        done.map(|()| after)
     }
 
-    fn follow(&self, current: &Arc<State>, news: News) -> Result<()> {
+    fn follow(&self, current: &Arc<State>, news: News, each: &mut dyn FnMut(&State)) -> Result<()> {
         let mut failed = None;
         // The records for feeds, so that they need not read the log for them.
         let (told, mut records) = (self.feeds.any(), Vec::<CommitRecord>::new());
@@ -370,6 +426,7 @@ impl Commits {
                     match applied.and_then(|transactions| Ok((transactions, step.settle()?))) {
                         Ok((transactions, bytes)) => {
                             self.newest.add_memtable_bytes(bytes);
+                            each(&step);
                             if told {
                                 let before = records.last().map_or(current, |record| &record.after).clone();
                                 records.push(CommitRecord { before, after: Arc::new(step.clone()), transactions });

@@ -142,6 +142,7 @@ pub fn race(place: &Place) {
                         learn(&mut last, vec![own]);
                         break;
                     }
+                    Appended::Among(_, news) => panic!("{news:?} of an entry that nobody else may add"),
                     Appended::Behind(News::Entries(entries)) => learn(&mut last, entries),
                     Appended::Behind(News::All(all) | News::Unproven(all)) => {
                         last = last.max(all.base.unwrap().seq);

@@ -1,9 +1,10 @@
 //! Reads the root of a shared log, and what it leads to.
 
-use super::root::Root;
-use super::{Entry, Opened, root};
+use super::super::root::{self, Root};
+use super::super::{Entry, Opened};
+use super::place::RootPlace;
 use crate::base::{Error, ErrorKind, Pool, Result, Seq};
-use crate::storage::{Storage, Tag, names};
+use crate::storage::{Storage, Tag};
 
 /// How often the root is read again because what it named was gone.
 pub const LOOKS: usize = 8;
@@ -16,30 +17,32 @@ pub fn damaged(e: Error) -> Error {
     }
 }
 
-/// The root and its tag; `None` if the tag is still `known`.
-pub fn read_root(storage: &dyn Storage, known: Option<&Tag>) -> Result<Option<(Root, Tag)>> {
-    let Some((bytes, tag)) = storage.get_tagged(names::ROOT, known)? else { return Ok(None) };
-    Ok(Some((Root::decode(&bytes)?, tag)))
-}
-
 /// The entries after `after`; chunks are read in parallel.
 pub fn entries_after(storage: &dyn Storage, pool: &Pool, root: &Root, after: Seq) -> Result<Vec<Entry>> {
     let chunks = root.chunks.iter().filter(|chunk| chunk.last > after).collect();
     let read = pool.map(chunks, |chunk| root::decode_chunk(chunk, &storage.get(&chunk.name())?))?;
     let from = root.base.map_or(Seq(0), |base| base.from);
-    let all = read.into_iter().flatten().chain(root.entries.iter().cloned());
-    Ok(all.filter(|entry| entry.seq > after && entry.seq >= from).collect())
+    let wanted = |entry: &Entry| entry.seq > after && entry.seq >= from;
+    let chunked = read.into_iter().flatten().filter(wanted);
+    let newest = root.entries.from(after.next());
+    Ok(chunked.chain(newest.filter(|entry| wanted(entry)).cloned()).collect())
 }
 
 /// Everything that the root leads to; `first` is the root as it was read already.
-pub fn read_all(storage: &dyn Storage, pool: &Pool, mut first: Option<(Root, Tag)>) -> Result<(Root, Tag, Opened)> {
+pub fn read_from_place(
+    place: &RootPlace,
+    storage: &dyn Storage,
+    pool: &Pool,
+    mut first: Option<(Root, Tag)>,
+) -> Result<(Root, Tag, Opened)> {
     let mut looks = 0;
     loop {
         let read = match first.take() {
             Some(read) => Some(read),
-            None => read_root(storage, None)?,
+            None => place.read(None)?,
         };
         let (root, tag) = read.ok_or_else(|| Error::unavailable("the root has no content"))?;
+        root.role.check_here()?;
         match entries_after(storage, pool, &root, Seq(0)) {
             Ok(entries) => {
                 let opened = Opened { base: root.base, entries, origin: root.origin, lossy: false };

@@ -1,0 +1,4 @@
+//! Models of protocols between processes.
+
+pub mod cell;
+pub mod offers;
