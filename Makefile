@@ -179,12 +179,14 @@ bench: build $(MIGRATE)/.installed
 	PYTHONPATH=$(MIGRATE) $(BIN)/python bench/arctic.py
 
 # Real processes, killed, stopped, failed by storage and network: a few minutes, or `make torture HOURS=2`. `SEED=...` runs one
-# trial again, `REPLAY=torture-failures/.../shrunk.json` a shrunk one. `make test` has a minute of it.
+# trial again, `REPLAY=torture-failures/.../shrunk.json` a shrunk one; `PLACE=postgresql` has those alone whose log is there. `make test` has a
+# minute of it.
 torture: build
 	cd python/tests && ../../$(BIN)/python -m torture --failures ../../torture-failures \
-		$(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(REPLAY),--replay $(abspath $(REPLAY)))
+		$(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(REPLAY),--replay $(abspath $(REPLAY))) \
+		$(addprefix --place ,$(PLACE))
 
-# What the torture needs beside the build: strace and libfaketime (Debian's packages), and an S3 server built by Go.
+# What the torture needs beside the build and `make servers`: strace and libfaketime (Debian's packages), and an S3 server built by Go.
 torture-tools:
 	apt-get install --yes --no-install-recommends strace libfaketime
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(s3.build('versitygw') or 'NO GO: no stores in buckets')"

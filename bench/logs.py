@@ -112,7 +112,7 @@ def main() -> None:
         postgres = stack.enter_context(cells.postgres())
         measure("in the bucket", "s3://test/bucket", options, None, chosen)
         measure("in PostgreSQL", "s3://test/postgres", options, postgres.address, chosen)
-        measure("in etcd", "s3://test/etcd", options, stack.enter_context(cells.etcd()), chosen)
+        measure("in etcd", "s3://test/etcd", options, stack.enter_context(cells.etcd()).address, chosen)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,7 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
     if NO_ETCD:
         pytest.skip("etcd is not installed: make servers")
     with cells.etcd() as server:
-        yield server
+        yield server.address
 
 
 def add(store: drumlin.Store) -> int:
@@ -178,6 +179,43 @@ def test_a_database_that_was_put_back_is_noticed(postgres: cells.Postgres, tmp_p
     postgres.sql("DELETE FROM drumlin_log")
     with pytest.raises(drumlin.Corrupt, match="is not at"):
         drumlin.open(folder, log=postgres.address)
+
+
+@needs_postgres
+def test_a_row_is_not_put_in_the_place_of_one_that_was_deleted_after_the_statement_began(
+    postgres: cells.Postgres, tmp_path: Path
+) -> None:
+    """Each statement sees the rows that were there when it began. While one waits, others may add rows, and delete these and the one that
+    it saw as the last."""
+    folder = tmp_path / "store"
+    with drumlin.open(folder, shared=True, log=postgres.address, fresh=True) as store:
+        assert [add(store), add(store)] == [1, 2]
+        store.checkpoint()
+        cell, number = postgres.sql(
+            "SELECT cell, number FROM drumlin_log WHERE head ORDER BY xmin::text::bigint DESC LIMIT 1"
+        ).split("|")
+        assert postgres.sql(f"SELECT count(*) FROM drumlin_log WHERE cell = '{cell}'") == "1"
+        head = f"SELECT cell, number + %d, gen_random_uuid(), true, payload FROM drumlin_log WHERE cell = '{cell}' AND head"
+        other = "; ".join(
+            [
+                f"INSERT INTO drumlin_log {head % 1}",
+                f"INSERT INTO drumlin_log {head % 2} AND number = {number}",
+                f"DELETE FROM drumlin_log WHERE cell = '{cell}' AND number < {int(number) + 2}",
+                "SELECT pg_sleep(2)",
+            ]
+        )
+        beside = threading.Thread(target=postgres.sql, args=(other,))
+        beside.start()
+        waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(2)%' AND wait_event = 'PgSleep'"
+        while postgres.sql(waits) != "1":
+            time.sleep(0.01)
+        assert add(store) == 3
+        beside.join()
+        assert add(store) == 4
+        assert store.tree.get("count") == 4
+    with drumlin.open(folder, log=postgres.address) as store:
+        assert store.tree.get("count") == 4
+        assert store.verify().faults == []
 
 
 WORKER = """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from servers.s3 import free_port
+from servers.s3 import free_port, wait_until_up
 
 #: Debian's packages, and the program of each.
 PACKAGES = {"postgresql": "postgres", "etcd-server": "etcd"}
@@ -39,8 +41,59 @@ def install() -> list[str]:
     return [str(find(package) or f"NO APT: {package} is not installed") for package in PACKAGES]
 
 
-class Postgres:
-    """A server over ``folder``, which can be stopped, killed and started again."""
+class Server:
+    """A server that runs, and can be killed, started again and stopped for a while."""
+
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """For a store's ``log``."""
+        return self.address_at(self.port)
+
+    def address_at(self, port: int) -> str:
+        """The same by another port, where a proxy listens."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """As a crash of the process does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """All its processes are stopped, and then continue."""
+        assert self.process is not None
+        pids = [self.process.pid, *_children(self.process.pid)]
+        _signal(pids, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _signal(pids, signal.SIGCONT)
+
+
+def _children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in found.read_text().split()] if found.exists() else []
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class Postgres(Server):
+    """PostgreSQL over ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         program = find("postgresql")
@@ -54,15 +107,13 @@ class Postgres:
         secret.chmod(0o644)
         command = [str(self.bin / "initdb"), "-D", str(self.data), "-U", "drumlin", "-A", "scram-sha-256"]
         self._run([*command, f"--pwfile={secret}", "-E", "UTF8", "--no-locale", "--no-sync"], check=True)
-        self.process: subprocess.Popen[bytes] | None = None
         self.start()
 
     def _run(self, command: list[str], check: bool = False) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(command, user=USER, cwd="/", capture_output=True, check=check)
 
-    @property
-    def address(self) -> str:
-        return f"postgresql://drumlin:{PASSWORD}@127.0.0.1:{self.port}/postgres"
+    def address_at(self, port: int) -> str:
+        return f"postgresql://drumlin:{PASSWORD}@127.0.0.1:{port}/postgres"
 
     def start(self) -> None:
         settings = [
@@ -77,18 +128,8 @@ class Postgres:
         self.process = subprocess.Popen(
             command, user=USER, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        ready = [
-            str(self.bin / "pg_isready"),
-            "-q",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-            "-U",
-            "drumlin",
-            "-d",
-            "postgres",
-        ]
+        ready = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "drumlin"]
+        ready += ["-d", "postgres"]
         for _ in range(600):
             if self._run(ready).returncode == 0:
                 return
@@ -100,15 +141,31 @@ class Postgres:
         return subprocess.run(command, capture_output=True, check=True, text=True, cwd="/").stdout.strip()
 
     def kill(self) -> None:
-        """As a crash of the process does."""
         assert self.process is not None
+        # The processes that serve clients are killed with it.
         self._run([str(self.bin / "pg_ctl"), "-D", str(self.data), "-m", "immediate", "stop"])
         self.process.wait()
 
-    def stop(self) -> None:
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.kill()
+
+class Etcd(Server):
+    """etcd over ``folder``, one member."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port, self.peers = folder, free_port(), free_port()
+        self.start()
+
+    def address_at(self, port: int) -> str:
+        return f"etcd://127.0.0.1:{port}"
+
+    def start(self) -> None:
+        program = find("etcd-server")
+        assert program is not None
+        here, peer = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self.peers}"
+        command = [str(program), "--data-dir", f"{self.folder}/data", "--listen-client-urls", here]
+        command += ["--advertise-client-urls", here, "--listen-peer-urls", peer]
+        command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until_up(self.port, self.process)
 
 
 @contextmanager
@@ -125,22 +182,11 @@ def postgres() -> Iterator[Postgres]:
 
 
 @contextmanager
-def etcd() -> Iterator[str]:
-    """A server; its address."""
-    program = find("etcd-server")
-    assert program is not None
+def etcd() -> Iterator[Etcd]:
+    """A server in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="drumlin-etcd-") as folder:
-        port, peers = free_port(), free_port()
-        here, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
-        command = [str(program), "--data-dir", f"{folder}/data", "--listen-client-urls", here]
-        command += ["--advertise-client-urls", here, "--listen-peer-urls", peer]
-        command += ["--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = Etcd(Path(folder))
         try:
-            from servers.s3 import wait_until_up
-
-            wait_until_up(port, process)
-            yield f"etcd://127.0.0.1:{port}"
+            yield server
         finally:
-            process.kill()
-            process.wait()
+            server.stop()

@@ -1,4 +1,4 @@
-"""The failing proxy as a separate process, controlled by tests."""
+"""The failing proxies as separate processes, controlled by tests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ HERE = Path(__file__).resolve().parent
 
 
 class Proxy:
-    """The proxy as a separate process."""
+    """The proxy of an S3 server (proxy.py)."""
+
+    program = "proxy.py"
+    faults: tuple[str, ...] = ("refuse", "cut", "lose", "error", "late", "truncate", "partial", "lie")
 
     def __init__(self, upstream: int, seed: int = 0) -> None:
-        command = [sys.executable, str(HERE / "proxy.py"), str(upstream), str(seed)]
+        command = [sys.executable, str(HERE / self.program), str(upstream), str(seed)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self._line())
 
@@ -34,7 +37,7 @@ class Proxy:
             assert self._tell(f"{name}={value}") == "ok\n"
 
     def heal(self) -> None:
-        self.set(refuse=0, cut=0, lose=0, error=0, late=0, truncate=0, partial=0, lie=0)
+        self.set(**dict.fromkeys(self.faults, 0))
 
     def count(self) -> dict[str, int]:
         return {key: int(count) for key, _, count in (part.partition("=") for part in self._tell("count").split())}
@@ -53,9 +56,16 @@ class Proxy:
             pipe.close()
 
 
+class Wire(Proxy):
+    """The proxy of any other server (wire.py)."""
+
+    program = "wire.py"
+    faults = ("latency", "hold", "refuse", "cut", "lose", "late", "truncate")
+
+
 @contextmanager
-def proxy(upstream: int, seed: int = 0) -> Iterator[Proxy]:
-    running = Proxy(upstream, seed)
+def proxy(upstream: int, seed: int = 0, of: type[Proxy] = Proxy) -> Iterator[Proxy]:
+    running = of(upstream, seed)
     try:
         yield running
     finally:

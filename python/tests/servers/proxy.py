@@ -1,8 +1,7 @@
 """A proxy on loopback in front of an S3 server that behaves like a network: delays, refusals, cut connections,
 answers lost after the request was done, requests done late, and truncated answers.
 
-Run as a program, it prints its port, and reads commands as lines on its standard input: ``name=value`` sets a value,
-``count`` counts requests, ``settle`` waits for what ended clients left under way.
+Run as a program, it prints its port, and takes the commands of commands.py.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from commands import obey
 
 #: The probabilities that a request goes wrong, and how long each takes at least.
 SETTINGS: dict[str, float] = {
@@ -161,22 +162,18 @@ class Server(ThreadingHTTPServer):
         pass
 
 
+def counted() -> dict[str, int]:
+    with LOCK:
+        return dict(REQUESTS)
+
+
 def main() -> None:
     Handler.upstream = ("127.0.0.1", int(sys.argv[1]))
     random.seed(int(sys.argv[2]) if len(sys.argv) > 2 else None)
     server = Server(("127.0.0.1", 0), Handler)
     print(server.server_address[1], flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    for line in sys.stdin:
-        name, _, value = line.strip().partition("=")
-        if name == "count":
-            with LOCK:
-                print(" ".join(f"{key}={count}" for key, count in sorted(REQUESTS.items())), flush=True)
-        elif name == "settle":
-            print(server.settle(), flush=True)
-        else:
-            SETTINGS[name] = float(value)
-            print("ok", flush=True)
+    obey(SETTINGS, counted, server.settle)
 
 
 if __name__ == "__main__":

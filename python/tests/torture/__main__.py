@@ -27,13 +27,27 @@ from pathlib import Path
 
 from . import crash, shrink, sweep, together
 from .history import short
-from .places import BUCKET, FOLDER, SHARED, Bucket, buckets, have_bucket, have_strace, tell_what_is_skipped
+from .places import (
+    BUCKET,
+    ETCD,
+    FOLDER,
+    LOGS,
+    POSTGRES,
+    SHARED,
+    Remote,
+    buckets,
+    have,
+    have_strace,
+    log_server,
+    tell_what_is_skipped,
+)
 
 #: The kinds of trials, in turn. The seed's remainder determines the kind of a trial.
 KINDS = (
-    ("crash", FOLDER), ("sweep", SHARED), ("together", SHARED), ("crash", BUCKET),
-    ("sweep", FOLDER), ("crash", SHARED), ("together", BUCKET), ("sweep", SHARED),
-    ("crash", FOLDER), ("together", FOLDER), ("sweep", FOLDER), ("crash", SHARED),
+    ("crash", FOLDER), ("sweep", SHARED), ("together", SHARED), ("crash", BUCKET), ("together", POSTGRES),
+    ("sweep", FOLDER), ("crash", SHARED), ("together", BUCKET), ("crash", ETCD), ("sweep", SHARED),
+    ("crash", FOLDER), ("together", FOLDER), ("crash", POSTGRES), ("sweep", FOLDER), ("together", ETCD),
+    ("crash", SHARED),
 )  # fmt: skip
 #: About the maximum duration of a trial, so that a run ends in time.
 SECONDS = {"crash": 4, "sweep": 4, "together": 9}
@@ -48,7 +62,8 @@ class Run:
     failures: Path
     accepted: list[str]
     shrink_seconds: float
-    bucket: Bucket | None = None
+    #: By kind of place.
+    remote: dict[str, Remote] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     failed: dict[str, list[int]] = field(default_factory=dict)
 
@@ -62,7 +77,7 @@ class Run:
             if what == "together":
                 small = together.draw(seed, kind)
                 told = str(small)
-                wrong, counts = together.run(small, self._empty(), self.bucket)
+                wrong, counts = together.run(small, self._empty(), self.remote.get(kind))
             elif what == "sweep":
                 drawn, target = sweep.draw(seed, kind)
                 swept = sweep.Sweep(drawn, self._empty())
@@ -71,7 +86,7 @@ class Run:
             else:
                 small = crash.draw(seed, kind)
                 told = str(small)
-                wrong, counts = crash.run(small, self._empty(), self.bucket)
+                wrong, counts = crash.run(small, self._empty(), self.remote.get(kind))
         except Exception:
             wrong, counts = [f"the torture itself failed: {traceback.format_exc()}"], Counter()
         self.counts += counts
@@ -120,8 +135,8 @@ class Run:
 
     def _run_small(self, spec: crash.Spec | together.Spec) -> list[str]:
         if isinstance(spec, crash.Spec):
-            return crash.run(spec, self._empty(), self.bucket)[0]
-        return together.run(spec, self._empty(), self.bucket)[0]
+            return crash.run(spec, self._empty(), self.remote.get(spec.kind))[0]
+        return together.run(spec, self._empty(), self.remote.get(spec.kind))[0]
 
     def _empty(self) -> Path:
         folder = self.work / "trial"
@@ -137,12 +152,12 @@ class Run:
         return 1 if self.failed else 0
 
 
-def seeds(rng: random.Random) -> list[int]:
+def seeds(rng: random.Random, places: list[str]) -> list[int]:
     """A new seed for each kind of trial that this machine can run, in turn."""
     doable = [
         at
         for at, (what, kind) in enumerate(KINDS)
-        if (kind != BUCKET or have_bucket()) and (what != "sweep" or have_strace())
+        if kind in places and have(kind) and (what != "sweep" or have_strace())
     ]
     return [rng.randrange(10**8) * len(KINDS) + at for at in doable]
 
@@ -163,6 +178,8 @@ def main() -> int:
     parser.add_argument("--failures", type=Path, default=Path("torture-failures"), help="where failed trials are kept")
     parser.add_argument("--accept", action="append", default=[], help="reported failures with this text do not count")
     parser.add_argument("--shrink-seconds", type=float, default=60, help="how long a failed trial is shrunk")
+    kinds = list(dict.fromkeys(kind for _, kind in KINDS))
+    parser.add_argument("--place", action="append", choices=kinds, help="only trials there; may be repeated")
     chosen = parser.parse_args()
     seconds = chosen.seconds if chosen.hours is None else chosen.hours * 3600
     deadline = time.monotonic() + seconds
@@ -172,10 +189,14 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-", dir=roomy())))
         run = Run(work, chosen.failures.resolve(), chosen.accept, chosen.shrink_seconds)
-        if have_bucket():
+        places = [kind for kind in chosen.place or kinds if have(kind)]
+        if BUCKET in places:
             # Its server needs attributes of files, which file systems in memory may not have.
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="torture-")))
-            run.bucket = stack.enter_context(buckets(data))
+            run.remote[BUCKET] = stack.enter_context(buckets(data))
+        for kind in LOGS:
+            if kind in places:
+                run.remote[kind] = stack.enter_context(log_server(kind))
         if chosen.replay is not None or chosen.seed is not None:
             for _ in range(chosen.times):
                 if chosen.replay is not None:
@@ -185,7 +206,7 @@ def main() -> int:
         else:
             rng = random.Random()
             while time.monotonic() < deadline:
-                for seed in seeds(rng):
+                for seed in seeds(rng, places):
                     if time.monotonic() + SECONDS[KINDS[seed % len(KINDS)][0]] < deadline:
                         run.trial(seed, min(deadline, time.monotonic() + min(SWEEP_SECONDS_MAX, seconds / 8)))
                 if deadline - time.monotonic() < max(SECONDS.values()):

@@ -27,8 +27,9 @@ from .model import Model, Operation
 from .places import (
     BUCKET,
     FOLDER,
-    Bucket,
+    REMOTE,
     Place,
+    Remote,
     fake_clock,
     have_mount,
     have_strace,
@@ -99,7 +100,7 @@ def settings(rng: random.Random, kind: str) -> dict[str, Any]:
 def draw(seed: int, kind: str) -> Spec:
     """A random trial."""
     rng = random.Random(seed)
-    small = kind != BUCKET and have_mount() and rng.random() < 0.2
+    small = kind not in REMOTE and have_mount() and rng.random() < 0.2
     count, lives = rng.choice([15, 25, 40]), rng.randint(2, 4)
     series = operations.series(rng, count, big=20 if small else 1)
     if small:
@@ -114,9 +115,9 @@ def draw(seed: int, kind: str) -> Spec:
         at = rng.choice([OPENING, *range(begin, end), *range(begin, end)])
         if small or rng.random() < 0.1:
             blows.append(None)
-        elif have_strace() and kind != BUCKET and rng.random() < 0.7:
+        elif have_strace() and kind != BUCKET and rng.random() < (0.4 if kind in REMOTE else 0.7):
             blows.append(Blow(at, faults.draw(rng, faults.CHANGES)))
-        elif have_strace() and kind == BUCKET and rng.random() < 0.4:
+        elif have_strace() and kind in REMOTE and rng.random() < 0.4:
             blows.append(Blow(at, Strike(faults.names(faults.TALK), faults.KILL, rng.randint(1, 12))))
         else:
             blows.append(Blow(at, None, rng.random() ** 3 * 0.1))
@@ -126,6 +127,8 @@ def draw(seed: int, kind: str) -> Spec:
     network = {}
     if kind == BUCKET:
         network = {name: rng.choice([0, 0.02, 0.05]) for name in ("refuse", "cut", "lose", "error", "late", "truncate")}
+    elif kind in REMOTE:
+        network = {name: rng.choice([0, 0.005, 0.02]) for name in ("refuse", "cut", "lose", "late", "truncate")}
     return Spec(seed, kind, settings(rng, kind), numbered, cuts, tuple(blows), clocks, small, network)
 
 
@@ -142,12 +145,12 @@ def from_json(text: str) -> Spec:
     return Spec(**{**found, "cuts": tuple(found["cuts"]), "clocks": tuple(found["clocks"])})
 
 
-def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
+def run(spec: Spec, work: Path, remote: Remote | None) -> tuple[list[str], Counter[str]]:
     """Runs a trial in an empty folder; returns what went wrong, and counts of what was done."""
     with contextlib.ExitStack() as stack:
-        if spec.kind == BUCKET:
-            assert bucket is not None
-            trial = Trial(spec, work, bucket.place(), bucket)
+        if spec.kind in REMOTE:
+            assert remote is not None
+            trial = Trial(spec, work, remote.place(work), remote)
         elif spec.small:
             mount = stack.enter_context(small_file_system(work, SMALL))
             trial = Trial(spec, work, in_folder(mount, spec.kind), None, mount)
@@ -161,7 +164,7 @@ class Trial:
     spec: Spec
     work: Path
     place: Place
-    bucket: Bucket | None
+    remote: Remote | None
     mount: Path | None = None
     model: Model = field(default_factory=Model)
     next: int = 0
@@ -193,15 +196,15 @@ class Trial:
         return [f"at the end: {what}" for what in self._examine([self.model], False, True)]
 
     def _network(self, chances: dict[str, float]) -> None:
-        if self.bucket is not None:
-            self.bucket.proxy.heal()
-            self.bucket.proxy.set(**chances)
+        if self.remote is not None:
+            self.remote.proxy.heal()
+            self.remote.proxy.set(**chances)
 
     def _life(
         self, end: int, blow: Blow | None, clock: str | None, seed: int, closes: bool, sound: bool = False
     ) -> list[str]:
         mine = [(number, operation) for number, operation in self.spec.operations if self.next <= number < end]
-        faulty = not sound and (self.place.kind == BUCKET or self.mount is not None or (blow is not None))
+        faulty = not sound and (self.remote is not None or self.mount is not None or (blow is not None))
         life = Life(
             self.place,
             self.spec.settings,
@@ -222,7 +225,7 @@ class Trial:
 
     def _examine(self, models: list[Model], reader: bool, emptied: bool) -> list[str]:
         """Compares the store with what it may hold, and continues with what it does hold."""
-        place = self.place if self.bucket is None else self.bucket.directly(self.place)
+        place = self.place if self.remote is None else self.remote.directly(self.place)
         if self.mount is not None:
             # It may be full; recovery need not be possible on a full disk.
             faults.free(self.mount)

@@ -1,5 +1,5 @@
-"""Where trials create their stores: a folder, a shared folder, a bucket behind the failing proxy; and what the
-machine lacks for some of them, which is reported loudly."""
+"""Where trials create their stores: a folder, a shared folder, a bucket or a log on a server, both behind a failing
+network; and what the machine lacks for some of them, which is reported loudly."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from servers import s3
-from servers.faulty import Proxy, proxy
+from servers import cells, s3
+from servers.faulty import Proxy, Wire, proxy
 
 import drumlin
 
 FOLDER, SHARED, BUCKET = "folder", "shared", "bucket"
+#: Shared folders whose log is on a server.
+POSTGRES, ETCD = "postgresql", "etcd"
+LOGS = {POSTGRES: ("postgresql", cells.postgres), ETCD: ("etcd-server", cells.etcd)}
+#: Those that are reached over a network, which fails.
+REMOTE = (BUCKET, *LOGS)
 NOW = dt.timedelta(0)
 
 
@@ -33,11 +38,13 @@ class Place:
     uri: str
     files: Path
     storage: dict[str, str] = field(default_factory=dict)
-    proxy: Proxy | None = None
+    log: str | None = None
 
     def open(self, mode: Literal["create", "read"] = "create", **settings: Any) -> drumlin.Store:
-        if self.kind == SHARED and mode == "create":
+        if self.kind in (SHARED, *LOGS) and mode == "create":
             settings["shared"] = True
+        if self.log is not None:
+            settings["log"] = self.log
         settings.setdefault("cpu_threads", 1)
         return drumlin.open(self.uri, mode=mode, storage_options=self.storage, **settings)
 
@@ -46,41 +53,81 @@ class Place:
         found = (path for path in self.files.rglob("*") if path.is_file())
         return sorted(str(path.relative_to(self.files)) for path in found)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # The proxy belongs to the parent.
-        return {**self.__dict__, "proxy": None}
-
 
 def in_folder(work: Path, kind: str) -> Place:
     return Place(kind, str(work / "store"), work / "store")
 
 
-@contextlib.contextmanager
-def buckets(work: Path) -> Iterator[Bucket]:
+class Remote:
     """A server and the proxy in front of it, for all trials of a run."""
-    with s3.serve("versitygw", work / "data") as port, proxy(port) as faulty:
-        yield Bucket(work, port, faulty)
+
+    proxy: Proxy
+    #: How probable it is that a piece of the conversation fares badly, where trials are hard.
+    chances: ClassVar[dict[str, float]]
+
+    def place(self, work: Path) -> Place:
+        """A store of its own, without network faults."""
+        raise NotImplementedError
+
+    def directly(self, place: Place) -> Place:
+        """The same store without a network that fails, once what the processes that ended asked of it is done."""
+        raise NotImplementedError
 
 
 @dataclass
-class Bucket:
+class Bucket(Remote):
+    """Of S3."""
+
     work: Path
     port: int
     proxy: Proxy
     count: int = 0
+    chances: ClassVar = {"refuse": 0.03, "cut": 0.02, "lose": 0.02, "error": 0.02, "late": 0.02, "truncate": 0.01, "partial": 0.1}
 
-    def place(self) -> Place:
-        """A separate prefix, without network faults."""
+    def place(self, work: Path) -> Place:
+        """A separate prefix."""
         self.count += 1
         self.proxy.heal()
         name = f"trial{self.count}"
         options = s3.options(self.proxy.port)
-        return Place(BUCKET, f"s3://test/{name}", self.work / "data" / "test" / name, options, self.proxy)
+        return Place(BUCKET, f"s3://test/{name}", self.work / "data" / "test" / name, options)
 
     def directly(self, place: Place) -> Place:
-        """The same store, bypassing the proxy, once what the processes that ended asked of it is done."""
         self.proxy.settle()
         return Place(BUCKET, place.uri, place.files, s3.options(self.port))
+
+
+@dataclass
+class LogServer(Remote):
+    """PostgreSQL or etcd, which keeps the logs of shared folders."""
+
+    kind: str
+    server: cells.Server
+    proxy: Proxy
+    # A commit is several pieces.
+    chances: ClassVar = {"refuse": 0.02, "cut": 0.004, "lose": 0.004, "late": 0.004, "truncate": 0.004}
+
+    def place(self, work: Path) -> Place:
+        self.proxy.heal()
+        log = self.server.address_at(self.proxy.port)
+        return Place(self.kind, str(work / "store"), work / "store", log=log)
+
+    def directly(self, place: Place) -> Place:
+        self.proxy.heal()
+        self.proxy.settle()
+        return place
+
+
+@contextlib.contextmanager
+def buckets(work: Path) -> Iterator[Bucket]:
+    with s3.serve("versitygw", work / "data") as port, proxy(port) as faulty:
+        yield Bucket(work, port, faulty)
+
+
+@contextlib.contextmanager
+def log_server(kind: str) -> Iterator[LogServer]:
+    with LOGS[kind][1]() as server, proxy(server.port, of=Wire) as faulty:
+        yield LogServer(kind, server, faulty)
 
 
 @contextlib.contextmanager
@@ -147,6 +194,12 @@ def have_bucket() -> bool:
     return s3.build("versitygw") is not None
 
 
+@cache
+def have(kind: str) -> bool:
+    """Whether there can be stores of a kind."""
+    return have_bucket() if kind == BUCKET else kind not in LOGS or cells.find(LOGS[kind][0]) is not None
+
+
 def tell_what_is_skipped() -> list[str]:
     """Reports loudly what cannot be done on this machine."""
     missing = []
@@ -158,6 +211,7 @@ def tell_what_is_skipped() -> list[str]:
         missing.append("NOT ROOT: no disk gets full")
     if not have_bucket():
         missing.append("NO GO: no stores in buckets")
+    missing += [f"NO SERVER: no logs in {kind}" for kind in LOGS if not have(kind)]
     for message in missing:
         print(f"*** {message}; `make torture-tools` installs what is missing ***", file=sys.stderr, flush=True)
     return missing

@@ -1,7 +1,7 @@
 """Trials of many processes on one store: the history of all answers is checked as a whole.
 
-During a trial, processes are killed and replaced, stopped and continued, storage fails through strace, or a network
-loses requests, and some processes have clocks that are years off. A folder has one process that writes, with several
+During a trial, processes are killed and replaced, stopped and continued, storage fails through strace, a network loses
+requests, the server that keeps the log is killed or stopped, and some processes have clocks that are years off. A folder has one process that writes, with several
 threads, and additional readers. When the attacks end, everything must work again; at the end the whole store is read,
 and after everything is dropped no object may be left.
 """
@@ -24,7 +24,20 @@ from .child import Child
 from .client import Task
 from .faults import Tracer
 from .history import OK, Journal, Operation, lines, operations, wrongs
-from .places import BUCKET, FOLDER, NOW, Bucket, Place, fake_clock, have_strace, in_folder
+from .places import (
+    BUCKET,
+    FOLDER,
+    LOGS,
+    NOW,
+    REMOTE,
+    Bucket,
+    LogServer,
+    Place,
+    Remote,
+    fake_clock,
+    have_strace,
+    in_folder,
+)
 from .space import emptied, reclaimed
 from .workloads import KINDS, LISTS, PAIRS, REGISTERS, perform, prepare, transfers
 
@@ -73,22 +86,16 @@ def draw(seed: int, kind: str) -> Spec:
         attacks.append("fail")
     if have_strace() and rng.random() < 0.4:
         attacks.append("strike")
+    if kind in LOGS:
+        attacks += [name for name in ("server", "freeze", "hold") if rng.random() < 0.6]
     processes = 1 if kind == FOLDER else rng.randint(2, 4)
     threads = rng.choice([2, 4]) if kind == FOLDER else rng.choice([1, 1, 2])
     readers = rng.randint(1, 2) if kind == FOLDER else rng.randint(0, 1)
     wrong = fake_clock() is not None and kind != BUCKET and rng.random() < 0.3
     clocks = tuple(rng.choice([None, *crash.CLOCKS]) if wrong else None for _ in range(processes + readers))
     network = {}
-    if kind == BUCKET:
-        chances = {
-            "refuse": 0.03,
-            "cut": 0.02,
-            "lose": 0.02,
-            "error": 0.02,
-            "late": 0.02,
-            "truncate": 0.01,
-            "partial": 0.1,
-        }
+    if kind in REMOTE:
+        chances = (Bucket if kind == BUCKET else LogServer).chances
         network = {name: chance if rng.random() < 0.7 else 0 for name, chance in chances.items()}
     rate = rng.choice([1.0, 3.0])
     return Spec(seed, kind, settings, processes, threads, readers, seconds, rate, tuple(attacks), clocks, network)
@@ -125,10 +132,10 @@ def from_json(text: str) -> Spec:
     return Spec(**{**found, **{name: tuple(found[name]) for name in ("attacks", "clocks", "kinds")}})
 
 
-def run(spec: Spec, work: Path, bucket: Bucket | None) -> tuple[list[str], Counter[str]]:
+def run(spec: Spec, work: Path, remote: Remote | None) -> tuple[list[str], Counter[str]]:
     """Runs a trial in an empty folder; returns what went wrong, and how many calls ended how."""
-    place = in_folder(work, spec.kind) if bucket is None or spec.kind != BUCKET else bucket.place()
-    return Trial(spec, work, place, bucket if spec.kind == BUCKET else None).run()
+    place = in_folder(work, spec.kind) if remote is None else remote.place(work)
+    return Trial(spec, work, place, remote).run()
 
 
 @dataclass
@@ -136,13 +143,14 @@ class Trial:
     spec: Spec
     work: Path
     place: Place
-    bucket: Bucket | None
+    remote: Remote | None
     rng: random.Random = field(init=False)
     running: dict[int, tuple[Task, Child]] = field(default_factory=dict)
     tasks: list[Task] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     until: float = 0
     tracers: list[Tracer] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.spec.seed)
@@ -151,8 +159,8 @@ class Trial:
         prepared = Child(begin, (self.place, self.spec.settings), self.work / "prepared")
         if prepared.wait() != 0:
             return [f"the store could not be made: {prepared.told()}"], Counter()
-        if self.place.proxy is not None:
-            self.place.proxy.set(**self.spec.network)
+        if self.remote is not None:
+            self.remote.proxy.set(**self.spec.network)
         # Processes with a clock of their own take longer to start.
         self.until = time.monotonic() + self.spec.seconds + (4 if any(self.spec.clocks) else 0)
         try:
@@ -171,7 +179,7 @@ class Trial:
         """A process; ``number`` is its place, which is kept by processes that replace it."""
         who = len(self.tasks) + 1
         threads = self.spec.threads if not reads_only else 1
-        faulty = self.spec.kind == BUCKET or "fail" in self.spec.attacks
+        faulty = self.remote is not None or "fail" in self.spec.attacks
         calls = 1500 if self.spec.seconds > 20 else 500
         task = Task(
             self.place,
@@ -201,9 +209,11 @@ class Trial:
 
     def _kill(self, number: int, task: Task, child: Child) -> None:
         child.kill()
+        self.counts["kills"] += 1
         self._start(number, task.reads_only)
 
     def _stop(self, number: int, task: Task, child: Child) -> None:
+        self.counts["stops"] += 1
         child.signal(signal.SIGSTOP)
         time.sleep(self.rng.choice([0.01, 0.1, 0.5, 1.5]) * self.rng.random())
         child.signal(signal.SIGCONT)
@@ -221,7 +231,8 @@ class Trial:
 
     def _strike(self, number: int, task: Task, child: Child) -> None:
         """A kill at a system call."""
-        table = faults.TALK if self.spec.kind == BUCKET else faults.CHANGES
+        over_network = self.spec.kind == BUCKET or (self.spec.kind in LOGS and self.rng.random() < 0.6)
+        table = faults.TALK if over_network else faults.CHANGES
         strike = faults.Strike(faults.names(table), faults.KILL, self.rng.randint(1, 25))
         tracer = Tracer(child, strike, task.folder / f"strace{len(self.tracers)}")
         deadline = time.monotonic() + 1
@@ -229,7 +240,31 @@ class Trial:
             time.sleep(0.01)
         tracer.detach()
         if child.poll() == -signal.SIGKILL:
+            self.counts["kills"] += 1
             self._start(number, task.reads_only)
+
+    def _server(self, *_: Any) -> None:
+        """The server that keeps the log is killed, and started again after a moment."""
+        assert isinstance(self.remote, LogServer)
+        self.counts["kills of a server"] += 1
+        self.remote.server.kill()
+        time.sleep(self.rng.choice([0, 0.1, 0.5]))
+        self.remote.server.start()
+
+    def _freeze(self, *_: Any) -> None:
+        """It is stopped for a moment."""
+        assert isinstance(self.remote, LogServer)
+        self.counts["stops of a server"] += 1
+        with self.remote.server.frozen():
+            time.sleep(self.rng.choice([0.05, 0.3, 1.0]) * self.rng.random())
+
+    def _hold(self, *_: Any) -> None:
+        """The network between carries nothing for a moment."""
+        assert self.remote is not None
+        self.counts["silences of the network"] += 1
+        self.remote.proxy.set(hold=1)
+        time.sleep(self.rng.choice([0.05, 0.3, 2.0]) * self.rng.random())
+        self.remote.proxy.set(hold=0)
 
     def _failed_children(self) -> bool:
         for task, child in self.running.values():
@@ -238,8 +273,8 @@ class Trial:
         return bool(self.wrong)
 
     def _join(self) -> None:
-        if self.place.proxy is not None:
-            self.place.proxy.heal()
+        if self.remote is not None:
+            self.remote.proxy.heal()
         for task, child in self.running.values():
             try:
                 child.wait()
@@ -255,8 +290,8 @@ class Trial:
                 journal = task.journal(thread)
                 history += operations(journal, f"{task.who}-{thread}")
                 self.wrong += wrongs(journal)
-        counts = Counter(f"concurrent calls {operation.outcome}" for operation in history)
-        place = self.place if self.bucket is None else self.bucket.directly(self.place)
+        counts = self.counts + Counter(f"concurrent calls {operation.outcome}" for operation in history)
+        place = self.place if self.remote is None else self.remote.directly(self.place)
         final = self.work / "final"
         final.mkdir()
         child = Child(finish, (place, final), final / "out")

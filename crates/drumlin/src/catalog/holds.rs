@@ -113,6 +113,11 @@ impl Holds {
         self.jobs.values().any(|job| job.holds.contains(&hold))
     }
 
+    /// The same without what was committed.
+    pub fn without_jobs(&self) -> Self {
+        Self { store: self.store, open: self.open.clone(), jobs: OrdMap::new() }
+    }
+
     /// Notes that the owner of a hold is alive. `SnapshotExpired` if it has ended.
     pub(super) fn beat(&mut self, hold: SessionId, time: Timestamp) -> Result<()> {
         let Some(open) = self.open.get_mut(&hold) else { return Err(ended(hold)) };

@@ -24,7 +24,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_VIEWS
     | FEATURE_LAYOUT
     | FEATURE_ERASED
-    | FEATURE_REPLICAS;
+    | FEATURE_REPLICAS
+    | FEATURE_JOBS;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -84,6 +85,8 @@ pub const FEATURE_LAYOUT: u64 = 262144;
 pub const FEATURE_ERASED: u64 = 524288;
 /// The entry opens a lease for a replica.
 pub const FEATURE_REPLICAS: u64 = 1048576;
+/// The catalog snapshot has committed jobs in chunks of their own. No entry has it.
+pub const FEATURE_JOBS: u64 = 2097152;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {

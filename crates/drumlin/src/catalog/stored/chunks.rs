@@ -28,7 +28,7 @@ use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{
-    FEATURE_ERASED, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
+    FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
 };
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
@@ -101,57 +101,72 @@ pub struct Index {
     /// After those, if rows have ever been erased: see [`State::erased`].
     #[serde(skip)]
     erased: Seq,
+    /// After that, if there are any: committed jobs. Indexes of before have them among the holds.
+    #[serde(skip)]
+    jobs: Chunks<String>,
 }
 
 impl Index {
-    /// Encodes the index.
+    /// Encodes the index. Of the sections that came later it has those up to the last that is not empty.
     pub fn encode(&self) -> Result<Vec<u8>> {
+        fn add<T: Serialize>(bytes: Vec<u8>, section: &T) -> postcard::Result<Vec<u8>> {
+            postcard::to_extend(section, bytes)
+        }
+        let later = [
+            !self.sequences.is_empty(),
+            !self.followers.is_empty(),
+            !self.presences.is_empty(),
+            !self.row_views.is_empty(),
+            self.erased > Seq(0),
+            !self.jobs.is_empty(),
+        ];
         let encode = || {
-            let bytes = postcard::to_extend(&self.instants, postcard::to_stdvec(self)?)?;
-            let bytes = postcard::to_extend(&self.holds, bytes)?;
-            let bytes = postcard::to_extend(&self.uses, bytes)?;
-            let bytes = postcard::to_extend(&self.pages, postcard::to_extend(&self.pasts, bytes)?)?;
-            let erased = self.erased > Seq(0);
-            let views = erased || !self.row_views.is_empty();
-            let presences = views || !self.presences.is_empty();
-            let followers = presences || !self.followers.is_empty();
-            if !followers && self.sequences.is_empty() {
-                return Ok(bytes);
+            let bytes = add(add(postcard::to_stdvec(self)?, &self.instants)?, &self.holds)?;
+            let mut bytes = add(add(add(bytes, &self.uses)?, &self.pasts)?, &self.pages)?;
+            for section in 0..later.iter().rposition(|has| *has).map_or(0, |last| last + 1) {
+                bytes = match section {
+                    0 => add(bytes, &self.sequences)?,
+                    1 => add(bytes, &self.followers)?,
+                    2 => add(bytes, &self.presences)?,
+                    3 => add(bytes, &self.row_views)?,
+                    4 => add(bytes, &self.erased)?,
+                    _ => add(bytes, &self.jobs)?,
+                };
             }
-            let bytes = postcard::to_extend(&self.sequences, bytes)?;
-            if !followers {
-                return Ok(bytes);
-            }
-            let bytes = postcard::to_extend(&self.followers, bytes)?;
-            if !presences {
-                return Ok(bytes);
-            }
-            let bytes = postcard::to_extend(&self.presences, bytes)?;
-            if !views {
-                return Ok(bytes);
-            }
-            let bytes = postcard::to_extend(&self.row_views, bytes)?;
-            if erased { postcard::to_extend(&self.erased, bytes) } else { Ok(bytes) }
+            Ok(bytes)
         };
-        encode().map_err(|e| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
+        encode().map_err(|e: postcard::Error| {
+            Error::invalid("the catalog could not be encoded").with_source(e.to_string())
+        })
     }
 
     /// Decodes the index, to the end of the bytes. One of version 5 has no sections after the rest.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
+        /// A section, or nothing if the index ends before it.
+        fn take<T: DeserializeOwned + Default>(rest: &mut &[u8]) -> postcard::Result<T> {
+            if rest.is_empty() {
+                return Ok(T::default());
+            }
+            let (section, behind) = postcard::take_from_bytes(rest)?;
+            *rest = behind;
+            Ok(section)
+        }
         let decode = || {
-            let (index, rest) = postcard::take_from_bytes::<Self>(bytes)?;
-            let (instants, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (holds, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (uses, rest) = if rest.is_empty() { (0, rest) } else { postcard::take_from_bytes(rest)? };
-            let (pasts, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (pages, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (sequences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (followers, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (presences, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (row_views, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let (erased, rest) = if rest.is_empty() { Default::default() } else { postcard::take_from_bytes(rest)? };
-            let index = Self { instants, holds, uses, pasts, pages, sequences, followers, ..index };
-            let index = Self { presences, row_views, erased, ..index };
+            let (index, mut rest) = postcard::take_from_bytes::<Self>(bytes)?;
+            let index = Self {
+                instants: take(&mut rest)?,
+                holds: take(&mut rest)?,
+                uses: take(&mut rest)?,
+                pasts: take(&mut rest)?,
+                pages: take(&mut rest)?,
+                sequences: take(&mut rest)?,
+                followers: take(&mut rest)?,
+                presences: take(&mut rest)?,
+                row_views: take(&mut rest)?,
+                erased: take(&mut rest)?,
+                jobs: take(&mut rest)?,
+                ..index
+            };
             Ok::<_, postcard::Error>((index, rest))
         };
         let (index, rest) = decode().map_err(|e| Error::corrupt(format!("the index cannot be decoded: {e}")))?;
@@ -175,6 +190,9 @@ impl Index {
         let nothing = (&Index::default(), &State::default());
         let (old, then) = before.unwrap_or(nothing);
         let emptied = old.to_empty();
+        let jobs = &now.holds.jobs;
+        // Where the index before has none in chunks, all of them are new.
+        let jobs_then = if old.jobs.is_empty() { &OrdMap::new() } else { &then.holds.jobs };
         let mut pack = Pack { object: now.seq, name: names::catalog(now.seq), offset, parts: Vec::new() };
         let (pages, packed) = write_pages(&old.pages, &emptied, then, now, &mut pack)?;
         let mut index = Index {
@@ -215,9 +233,12 @@ impl Index {
                 &now.row_views.0,
                 &mut pack,
             )?,
-            holds: now.holds.clone(),
-            uses: now.uses | if now.erased > Seq(0) { FEATURE_ERASED } else { 0 },
+            holds: now.holds.without_jobs(),
+            uses: now.uses & !FEATURE_JOBS
+                | if now.erased > Seq(0) { FEATURE_ERASED } else { 0 }
+                | if jobs.is_empty() { 0 } else { FEATURE_JOBS },
             erased: now.erased,
+            jobs: write_map(Section::new(&old.jobs, &emptied), jobs_then, jobs, &mut pack)?,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -240,6 +261,7 @@ impl Index {
             .chain(of(&self.sequences))
             .chain(of(&self.followers))
             .chain(of(&self.row_views))
+            .chain(of(&self.jobs))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].
@@ -287,7 +309,10 @@ impl Index {
         };
         state.sequences = Sequences(read_map(chunks.by_ref().take(self.sequences.len()))?);
         state.followers = Followers(read_map(chunks.by_ref().take(self.followers.len()))?);
-        state.row_views = RowViews(read_map(chunks.take(self.row_views.len()))?);
+        state.row_views = RowViews(read_map(chunks.by_ref().take(self.row_views.len()))?);
+        if !self.jobs.is_empty() {
+            state.holds.jobs = read_map(chunks.take(self.jobs.len()))?;
+        }
         Ok(state)
     }
 
@@ -422,7 +447,7 @@ where
 mod tests {
     use super::*;
     use crate::base::{EntryId, Timestamp, checksum_at};
-    use crate::catalog::{Payload, TransactionRecord};
+    use crate::catalog::{Job, Payload, TransactionRecord};
 
     /// Objects as in storage.
     #[derive(Default)]
@@ -482,6 +507,17 @@ mod tests {
                     state.ledger.blocks.remove(&block);
                 }
             }
+            let job = Job {
+                digest: u128::from(round),
+                seq: state.seq,
+                time: state.time,
+                versions: Vec::new(),
+                holds: vec![crate::base::SessionId(round)],
+            };
+            state.holds.jobs.insert(format!("job {:03}", round * 7 % 300), job);
+            if round % 50 == 0 {
+                state.holds.jobs.clear();
+            }
             state.finish(
                 state.seq.next(),
                 Timestamp(round as i64),
@@ -493,6 +529,10 @@ mod tests {
             assert!(
                 read.tree == state.tree && read.ledger == state.ledger && read.small_state() == state.small_state()
             );
+            assert!(read.holds == state.holds);
+            assert_eq!(index.uses & FEATURE_JOBS > 0, round % 50 > 0);
+            // Jobs are none of it, however many there are.
+            assert_eq!(index.holds, state.holds.without_jobs());
             let whole: u64 = index.places().map(|place| place.bytes).sum();
             if few && whole > 10_000 {
                 costs.push(written as f64 / whole as f64);

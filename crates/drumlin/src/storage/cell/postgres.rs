@@ -1,8 +1,9 @@
 //! Cells in a table of PostgreSQL.
 //!
-//! One statement is one transaction: nothing is left open by a process that stops between two of them, and poolers that give each
-//! transaction another connection may lie between. The statement is sent in one message, so the server has all of it or none. Rows are
-//! only inserted, and each probe is bounded on both sides: neither dead rows nor old snapshots slow it down.
+//! One message is one transaction: nothing is left open by a process that stops between two of them, and poolers that give each
+//! transaction another connection may lie between. The server has all of a message or none of it. Rows are
+//! only inserted, and each probe is bounded on both sides: neither dead rows nor old snapshots slow it down. The row that a new one follows is
+//! locked against being deleted: what a statement sees is what was there when it began, and that is not enough.
 //!
 //! Where processes race, they take turns: the one that has an advisory lock reads, builds its row on what it has read, and inserts it with
 //! the message that ends the transaction of the lock. The others wait for the lock in the order in which they came, instead of
@@ -22,7 +23,7 @@ mod secure;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ CREATE UNLOGGED TABLE IF NOT EXISTS drumlin_offers (
 #[derive(Clone)]
 struct Live {
     client: Arc<Client>,
-    /// Whether the server has warned since this was asked last.
-    warned: Arc<AtomicBool>,
+    /// How often the server has warned.
+    warned: Arc<AtomicU64>,
     /// The number of its turn, and whether that lasts.
     turn: Arc<Mutex<(u64, bool)>>,
 }
@@ -167,7 +168,7 @@ impl PostgresCell {
             return Ok(live.clone());
         }
         let (config, secure) = self.address.settings()?;
-        let warned = Arc::new(AtomicBool::new(false));
+        let warned = Arc::new(AtomicU64::new(0));
         let client = match secure {
             None => self.connect(config, NoTls, warned.clone())?,
             Some(secure) => self.connect(config, secure, warned.clone())?,
@@ -178,7 +179,7 @@ impl PostgresCell {
     }
 
     /// Connects, and has the thread take in what the server sends.
-    fn connect<T>(&self, config: Config, tls: T, warned: Arc<AtomicBool>) -> Result<Client>
+    fn connect<T>(&self, config: Config, tls: T, warned: Arc<AtomicU64>) -> Result<Client>
     where
         T: MakeTlsConnect<Socket, TlsConnect: TlsConnect<Socket, Future: Send> + Send, Stream: Send> + Send + 'static,
     {
@@ -193,7 +194,7 @@ impl PostgresCell {
                 if let AsyncMessage::Notice(notice) = message
                     && *notice.code() == SqlState::WARNING
                 {
-                    warned.store(true, Ordering::SeqCst);
+                    warned.fetch_add(1, Ordering::SeqCst);
                 }
             }
         });
@@ -203,7 +204,8 @@ impl PostgresCell {
     /// Has the server carry out a statement.
     fn send(&self, statement: &str) -> Result<Vec<SimpleQueryMessage>, SqlFailure> {
         let live = self.connected().map_err(|e| SqlFailure::Silent(NoAnswer::Unsent(e)))?;
-        live.warned.store(false, Ordering::SeqCst);
+        // Others may use the connection beside this: then they are warned, too.
+        let before = live.warned.load(Ordering::SeqCst);
         self.env.metrics.log_requests.add(1);
         let (client, text) = (live.client.clone(), statement.to_owned());
         let answer = self.thread.wait(async move { client.simple_query(&text).await });
@@ -214,7 +216,7 @@ impl PostgresCell {
             ))))
         };
         match answer {
-            Ok(Ok(messages)) if live.warned.load(Ordering::SeqCst) => {
+            Ok(Ok(messages)) if live.warned.load(Ordering::SeqCst) > before => {
                 drop(messages);
                 let what = "the server did not wait for its standby";
                 Err(SqlFailure::Silent(NoAnswer::Sent(Error::unavailable(what))))
@@ -374,6 +376,13 @@ fn parse(row: &SimpleQueryRow) -> Option<Row> {
     Some(Row { place, head: text(2)? == "t", content: from_hex(text(3)?.strip_prefix("\\x")?)?.into() })
 }
 
+/// Whether an error of the server says that another process came first, or is about to.
+fn is_passed(code: &SqlState) -> bool {
+    let lost = [SqlState::UNIQUE_VIOLATION, SqlState::T_R_SERIALIZATION_FAILURE];
+    let waits = [SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE];
+    lost.contains(code) || waits.contains(code)
+}
+
 /// Whether an error of the server says that the statement was not carried out.
 fn is_definite(code: &SqlState) -> bool {
     [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::QUERY_CANCELED, SqlState::INSUFFICIENT_PRIVILEGE].contains(code)
@@ -450,17 +459,20 @@ impl LogCell for PostgresCell {
         let (known, next) = CellPlace::after(known, &self.env)?;
         let (head, content) = row.parts();
         let (cell, number, stamp) = (uuid(self.id), next.number, uuid(next.stamp));
-        let condition = match known {
-            None => format!("NOT EXISTS (SELECT 1 FROM {TABLE} WHERE cell = {cell})"),
+        // A statement sees the rows that were there when it began, but finds the place of its own as it is now: others may have
+        // added a row there since, and deleted it. The row before it is locked: that finds out if it was deleted, too.
+        let before = match known {
+            None => format!("(SELECT WHERE NOT EXISTS (SELECT 1 FROM {TABLE} WHERE cell = {cell})) AS none"),
             Some(CellPlace { number, stamp }) => {
                 let stamp = uuid(stamp);
-                format!("EXISTS (SELECT 1 FROM {TABLE} WHERE cell = {cell} AND number = {number} AND stamp = {stamp})")
+                let row = format!("cell = {cell} AND number = {number} AND stamp = {stamp}");
+                format!("(SELECT FROM {TABLE} WHERE {row} FOR KEY SHARE) AS before")
             }
         };
         let content = to_hex(content);
         let insert = format!(
             "INSERT INTO {TABLE} (cell, number, stamp, head, payload) SELECT {cell}, {number}, {stamp}, {head}, '\\x{content}'::bytea \
-             WHERE {condition} ON CONFLICT DO NOTHING"
+             FROM {before} ON CONFLICT DO NOTHING"
         );
         let done = match offers {
             [] => String::new(),
@@ -473,9 +485,10 @@ impl LogCell for PostgresCell {
         };
         let live = self.connected()?;
         let in_turn = Self::turn_ends(&live);
-        let end = if in_turn { "; COMMIT" } else { "" };
-        let answer = self.send(&format!("{insert}{done}{end}"));
-        if in_turn && answer.is_err() {
+        // Whatever state the connection is in: what is answered is committed.
+        let begin = if in_turn { String::new() } else { format!("{BEGIN}; ") };
+        let answer = self.send(&format!("{begin}{insert}{done}; COMMIT"));
+        if answer.is_err() {
             drop(self.send("ROLLBACK"));
         }
         match answer {
@@ -484,11 +497,11 @@ impl LogCell for PostgresCell {
                     SimpleQueryMessage::CommandComplete(rows) => Some(*rows),
                     _ => None,
                 });
-                // The first statement inserts the row.
-                if counts.next() == Some(1) { Ok(next.tag()) } else { Err(passed()) }
+                // The first statement inserts the row, or the one after the beginning of the transaction.
+                if counts.nth(usize::from(!in_turn)) == Some(1) { Ok(next.tag()) } else { Err(passed()) }
             }
             Err(SqlFailure::Refused(Some(code), _))
-                if [SqlState::UNIQUE_VIOLATION, SqlState::T_R_SERIALIZATION_FAILURE].contains(&code) =>
+                if is_passed(&code) =>
             {
                 Err(passed())
             }

@@ -15,7 +15,7 @@ use crate::base::{BlockId, Error, Result, Seq, SessionId, checksum_at};
 use crate::catalog::{HoldKind, State, ended};
 use crate::storage::{Storage, WriteMode, names};
 use crate::store::{Dataset, DatasetScan, Place, Store};
-use crate::table::{Scan, ScanOptions, StoredSchema, TableSplit};
+use crate::table::{ScanOptions, StoredSchema, TableSplit};
 
 /// How a data set is split.
 #[derive(Clone, Copy, Debug)]
@@ -124,88 +124,144 @@ impl Dataset {
     ) -> Result<Vec<Split>> {
         // The blocks of this state are kept, those of an earlier one need not be.
         let dataset = self.found_in(store, state)?;
-        let mut left = options.limit;
+        let limit = options.limit;
         let options = ScanOptions { limit: None, ..options.clone() };
-        let mut scans: Vec<Scan> = Vec::new();
-        for at in dataset.unpruned(&options)?.0 {
+        let wanted = dataset.unpruned(&options)?.0;
+        let scan = |at: &usize| {
             options.cancel.check()?;
-            scans.push(dataset.scan_table(at, &options)?);
-        }
-        let total = scans.iter().map(Scan::weight).sum::<u64>();
+            dataset.scan_table(*at, &options)
+        };
+        let total = match split.at_least {
+            0 | 1 => u64::MAX,
+            _ => wanted.iter().map(|at| scan(at).map(|scan| scan.weight())).sum::<Result<u64>>()?,
+        };
         let bytes = split.bytes.min(total / split.at_least.max(1)).max(1);
-        let mut tables: Vec<TableSplit> = Vec::new();
-        for scan in scans {
-            tables.extend(scan.into_splits(bytes)?);
-        }
-        let uncounted = tables.iter().any(|table| table.rows().is_none());
-        let mut plans: Vec<(Vec<TableSplit>, Option<u64>)> = Vec::new();
-        let mut size = 0;
-        for table in tables {
-            match plans.last_mut() {
-                // Small tables share a split.
-                Some((last, _)) if size + table.bytes() <= bytes || (left.is_some() && uncounted) => {
-                    size += table.bytes();
-                    last.push(table);
-                }
-                _ => {
-                    size = table.bytes();
-                    plans.push((vec![table], None));
+        let schema = StoredSchema::plain(schema);
+        let mut writer = PlanWriter::new(store, state, hold, &schema, bytes)?;
+        // What a limit leaves of a table depends on those before it: without a limit, one is in hand at a time.
+        let mut limited: Vec<TableSplit> = Vec::new();
+        for at in &wanted {
+            for table in scan(at)?.into_splits(bytes)? {
+                match limit {
+                    Some(_) => limited.push(table),
+                    None => writer.add(table)?,
                 }
             }
         }
-        for (tables, limit) in &mut plans {
-            let rows = tables.iter().map(TableSplit::rows).sum::<Option<u64>>();
-            *limit = left.map(|left| rows.map_or(left, |rows| rows.min(left)));
-            left = left.map(|left| left - rows.map_or(left, |rows| rows.min(left)));
-        }
-        plans.retain(|(_, limit)| *limit != Some(0));
-        write_plans(store, state, hold, &StoredSchema::plain(schema), plans)
+        writer.limit(limit, limited.iter().any(|table| table.rows().is_none()));
+        limited.into_iter().try_for_each(|table| writer.add(table))?;
+        writer.finish()
     }
 }
 
-/// Writes the plans of all splits as one object.
-fn write_plans(
-    store: &Store,
-    state: &State,
-    hold: SessionId,
-    schema: &StoredSchema,
-    plans: Vec<(Vec<TableSplit>, Option<u64>)>,
-) -> Result<Vec<Split>> {
-    // As with blocks: no other history's lease has this name.
-    let number = if store.setting().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
-    let object = BlockId { session: hold, number };
-    let (name, mut offset) = (names::block(object), 0);
-    let (mut splits, mut parts) = (Vec::with_capacity(plans.len()), Vec::with_capacity(plans.len()));
-    for (tables, limit) in plans {
-        let blocks: BTreeSet<BlockId> = tables.iter().flat_map(TableSplit::blocks).collect();
+/// Gathers tables into splits, and encodes the plan of each once it is full; together they are one object.
+struct PlanWriter<'a> {
+    store: &'a Store,
+    state: &'a State,
+    schema: &'a StoredSchema,
+    object: BlockId,
+    name: String,
+    /// How many bytes a split reads.
+    bytes: u64,
+    /// The rows that a limit leaves.
+    left: Option<u64>,
+    /// Whether all tables are in one split.
+    together: bool,
+    /// The tables of the split that is not full, and their bytes.
+    tables: Vec<TableSplit>,
+    size: u64,
+    splits: Vec<Split>,
+    parts: Vec<Bytes>,
+    offset: u64,
+}
+
+impl<'a> PlanWriter<'a> {
+    fn new(
+        store: &'a Store,
+        state: &'a State,
+        hold: SessionId,
+        schema: &'a StoredSchema,
+        bytes: u64,
+    ) -> Result<Self> {
+        // As with blocks: no other history's lease has this name.
+        let number = if store.setting().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
+        let object = BlockId { session: hold, number };
+        Ok(Self {
+            store,
+            state,
+            schema,
+            object,
+            name: names::block(object),
+            bytes,
+            left: None,
+            together: false,
+            tables: Vec::new(),
+            size: 0,
+            splits: Vec::new(),
+            parts: Vec::new(),
+            offset: 0,
+        })
+    }
+
+    /// Shows as many rows as `limit` says; in one split if not all tables know how many they have.
+    fn limit(&mut self, limit: Option<u64>, uncounted: bool) {
+        (self.left, self.together) = (limit, limit.is_some() && uncounted);
+    }
+
+    /// Adds a table; small ones share a split.
+    fn add(&mut self, table: TableSplit) -> Result<()> {
+        let bytes = table.bytes();
+        if !self.tables.is_empty() && !self.together && self.size + bytes > self.bytes {
+            self.close()?;
+        }
+        self.size += bytes;
+        self.tables.push(table);
+        Ok(())
+    }
+
+    /// Ends a split.
+    fn close(&mut self) -> Result<()> {
+        let (tables, bytes) = (std::mem::take(&mut self.tables), std::mem::take(&mut self.size));
         let rows = tables.iter().map(TableSplit::rows).sum::<Option<u64>>();
-        let bytes = tables.iter().map(TableSplit::bytes).sum();
+        let limit = self.left.map(|left| rows.map_or(left, |rows| rows.min(left)));
+        self.left = self.left.zip(limit).map(|(left, limit)| left - limit);
+        if tables.is_empty() || limit == Some(0) {
+            return Ok(());
+        }
+        let (store, schema) = (self.state.holds.store, self.schema.clone());
+        let blocks: BTreeSet<BlockId> = tables.iter().flat_map(TableSplit::blocks).collect();
         let expires = tables.iter().any(|table| table.instant().is_some());
         let bounds = if let [table] = &tables[..] { table.bounds().cloned() } else { None };
-        let inline =
-            blocks.into_iter().filter_map(|block| Some((block, state.ledger.content(block)?.clone()))).collect();
-        let plan = SplitPlan { store: state.holds.store, schema: schema.clone(), limit, tables, inline }.encode()?;
-        splits.push(Split {
-            uri: store.uri().to_owned(),
-            store: state.holds.store,
-            object,
-            offset,
+        let ledger = &self.state.ledger;
+        let inline = blocks.into_iter().filter_map(|block| Some((block, ledger.content(block)?.clone()))).collect();
+        let plan = SplitPlan { store, schema, limit, tables, inline }.encode()?;
+        self.splits.push(Split {
+            uri: self.store.uri().to_owned(),
+            store,
+            object: self.object,
+            offset: self.offset,
             len: plan.len() as u64,
-            checksum: checksum_at(&plan, &name, offset),
+            checksum: checksum_at(&plan, &self.name, self.offset),
             bounds,
             rows: rows.map(|rows| limit.map_or(rows, |limit| rows.min(limit))),
             bytes,
             expires,
         });
-        offset += plan.len() as u64;
-        parts.push(Bytes::from(plan));
+        self.offset += plan.len() as u64;
+        self.parts.push(Bytes::from(plan));
+        Ok(())
     }
-    if !splits.is_empty() {
-        store.storage().put(&name, &parts, WriteMode::Once)?;
-    }
-    // A put that took longer than the lease's life has come too late.
-    match store.state()?.holds.is_open(hold) {
-        true => Ok(splits),
-        false => Err(ended(hold)),
+
+    /// Writes the plans of all splits as one object.
+    fn finish(mut self) -> Result<Vec<Split>> {
+        self.close()?;
+        if !self.splits.is_empty() {
+            self.store.storage().put(&self.name, &self.parts, WriteMode::Once)?;
+        }
+        // A put that took longer than the lease's life has come too late.
+        match self.store.state()?.holds.is_open(self.object.session) {
+            true => Ok(self.splits),
+            false => Err(ended(self.object.session)),
+        }
     }
 }
