@@ -135,6 +135,24 @@ def test_what_the_environment_says_reaches_the_server(
 
 
 @needs_postgres
+@pytest.mark.skipif(cells.find("pgbouncer") is None, reason="PgBouncer is not installed: make servers")
+@pytest.mark.parametrize("pooling", ["session", "transaction"])
+def test_a_pooler_may_lie_between(postgres: cells.Postgres, tmp_path: Path, pooling: str) -> None:
+    with cells.bouncer(postgres, pooling) as address:
+        folder = tmp_path / "store"
+        with drumlin.open(folder, shared=True, log=address, fresh=True) as store:
+            program = "import sys, drumlin; store = drumlin.open(sys.argv[1], log=sys.argv[2])\n"
+            program += (
+                "for _ in range(20): store.transact(lambda tx: tx.tree.put('count', tx.tree.get('count', 0) + 1))"
+            )
+            command = [sys.executable, "-c", program, str(folder), address]
+            workers = [subprocess.Popen(command) for _ in range(4)]
+            assert [worker.wait() for worker in workers] == [0] * 4
+            assert store.tree.get("count") == 80
+            assert store.verify().faults == []
+
+
+@needs_postgres
 def test_a_server_that_makes_nothing_durable_is_refused(postgres: cells.Postgres, tmp_path: Path) -> None:
     postgres.sql("CREATE ROLE hasty LOGIN PASSWORD 'x'")
     postgres.sql("ALTER ROLE hasty SET synchronous_commit = off")
@@ -179,6 +197,26 @@ def test_a_database_that_was_put_back_is_noticed(postgres: cells.Postgres, tmp_p
     postgres.sql("DELETE FROM drumlin_log")
     with pytest.raises(drumlin.Corrupt, match="is not at"):
         drumlin.open(folder, log=postgres.address)
+
+
+def test_a_salvage_keeps_what_is_on_the_server(address: str, tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with drumlin.open(folder, shared=True, log=address) as store:
+        add(store)
+        store.checkpoint()
+        assert [add(store) for _ in range(5)] == [2, 3, 4, 5, 6]
+    report = drumlin.salvage(folder, tmp_path / "new", log=address)
+    assert report.losses == []
+    with drumlin.open(tmp_path / "new") as store:
+        assert store.tree.get("count") == 6
+    # Nobody listens there.
+    elsewhere = f"{address.split(':')[0]}://127.0.0.1:1/postgres"
+    report = drumlin.salvage(folder, tmp_path / "less", log=elsewhere)
+    assert {loss.kind for loss in report.losses} == {"log", "commits"}
+    assert "the log after commit" in str(report.losses)
+    assert "canary" not in str(report.losses)
+    with drumlin.open(tmp_path / "less") as store:
+        assert store.tree.get("count") == 1
 
 
 @needs_postgres

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use clap::Args;
-use drumlin::{BucketOptions, Diagnosis, Mode, Options, SalvageReport, Store, Task};
+use drumlin::{BucketOptions, Diagnosis, LogAddress, Mode, Options, SalvageReport, Store, Task};
 
 use crate::failure::Failure;
 
@@ -147,8 +147,8 @@ impl Place {
     }
 
     /// Copies what can be read from the store into a new one.
-    pub fn salvage(&self, new: &str, shared: bool, task: &Task) -> Result<SalvageReport, Failure> {
-        let options = Options { shared, ..self.options(Mode::Create) };
+    pub fn salvage(&self, new: &str, shared: bool, log: Option<String>, task: &Task) -> Result<SalvageReport, Failure> {
+        let options = Options { shared, log_at: log.map(LogAddress), ..self.options(Mode::Create) };
         Ok(drumlin::salvage(&self.uri, new, options, task)?)
     }
 

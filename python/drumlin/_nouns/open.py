@@ -150,13 +150,15 @@ def salvage(
     new: str | os.PathLike[str],
     *,
     shared: bool = False,
+    log: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SalvageReport:
     """Copies everything readable in the damaged store at ``store`` to a new store at ``new``, which must not exist, or
     must be empty. Reports what could not be read: commits, nodes, tables, and rows by version. ``store`` is not
     changed; no process should write to it during the call. With ``shared``, many processes can write to the new folder.
-    ``storage_options`` are for buckets, as in :func:`open`.
+    ``storage_options`` are for buckets, as in :func:`open`. A log that is on a server is read there, at ``log`` if that
+    is given; if the server does not answer, the report says which commits may be lost.
 
     >>> import drumlin, os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -165,7 +167,7 @@ def salvage(
     >>> drumlin.salvage(os.path.join(folder, "old"), os.path.join(folder, "new")).losses
     []
     """
-    settings = storage_settings(storage_options) | {"shared": flag(shared, "shared")}
+    settings = storage_settings(storage_options) | {"shared": flag(shared, "shared"), "log": optional_text(log, "log")}
     if progress is not None:
         function(progress, "progress")
     return _drumlin.salvage(place_of(store, "store"), place_of(new, "new"), settings, progress)

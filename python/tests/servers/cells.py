@@ -1,4 +1,4 @@
-"""PostgreSQL and etcd from Debian's packages, started on loopback: servers that keep logs."""
+"""PostgreSQL and etcd from Debian's packages, started on loopback: servers that keep logs; and a pooler."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from servers.s3 import free_port, wait_until_up
 
 #: Debian's packages, and the program of each.
-PACKAGES = {"postgresql": "postgres", "etcd-server": "etcd"}
+PACKAGES = {"postgresql": "postgres", "etcd-server": "etcd", "pgbouncer": "pgbouncer"}
 #: PostgreSQL refuses to be run by root.
 USER = "nobody" if hasattr(os, "geteuid") and os.geteuid() == 0 else None
 PASSWORD = "canary-password-0123456789"
@@ -179,6 +180,31 @@ def postgres() -> Iterator[Postgres]:
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def bouncer(postgres: Postgres, pooling: str) -> Iterator[str]:
+    """The address of a pooler in front of a server, which gives each transaction, or session, one of two connections."""
+    program = find("pgbouncer")
+    assert program is not None
+    with tempfile.TemporaryDirectory(prefix="drumlin-bouncer-", dir="/tmp") as name:
+        folder, port = Path(name), free_port()
+        folder.chmod(0o755)
+        (folder / "users").write_text(f'"drumlin" "{PASSWORD}"\n')
+        server = f"postgres = host=127.0.0.1 port={postgres.port} dbname=postgres"
+        settings = ["listen_addr=127.0.0.1", f"listen_port={port}", "unix_socket_dir=", "auth_type=scram-sha-256"]
+        settings += [f"auth_file={folder}/users", f"pool_mode={pooling}", "default_pool_size=2"]
+        (folder / "settings").write_text("\n".join(["[databases]", server, "[pgbouncer]", *settings, ""]))
+        process = subprocess.Popen([str(program), str(folder / "settings")], user=USER, stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(600):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield postgres.address_at(port)
+        finally:
+            process.kill()
+            process.wait()
 
 
 @contextmanager

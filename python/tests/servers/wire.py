@@ -53,9 +53,7 @@ async def pace() -> None:
         await asyncio.sleep(SETTINGS["latency"])
 
 
-async def requests(
-    client: asyncio.StreamReader, back: asyncio.StreamWriter, server: asyncio.StreamWriter
-) -> None:
+async def requests(client: asyncio.StreamReader, back: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
     """Carries what the client sends; once it has gone, the server is shown the end, and finishes what it does."""
     with contextlib.suppress(OSError):
         while piece := await client.read(PIECE_BYTES_MAX):

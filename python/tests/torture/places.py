@@ -82,7 +82,15 @@ class Bucket(Remote):
     port: int
     proxy: Proxy
     count: int = 0
-    chances: ClassVar = {"refuse": 0.03, "cut": 0.02, "lose": 0.02, "error": 0.02, "late": 0.02, "truncate": 0.01, "partial": 0.1}
+    chances: ClassVar = {
+        "refuse": 0.03,
+        "cut": 0.02,
+        "lose": 0.02,
+        "error": 0.02,
+        "late": 0.02,
+        "truncate": 0.01,
+        "partial": 0.1,
+    }
 
     def place(self, work: Path) -> Place:
         """A separate prefix."""

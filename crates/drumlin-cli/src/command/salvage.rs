@@ -30,6 +30,9 @@ pub struct Salvage {
     /// If the new store is a folder, make it one that many processes can write
     #[arg(long)]
     shared: bool,
+    /// Where the log is, if it is on a server that was moved to another address
+    #[arg(long, value_name = "ADDRESS")]
+    log: Option<String>,
     /// Print JSON, with exact numbers
     #[arg(long)]
     json: bool,
@@ -39,7 +42,7 @@ impl Salvage {
     /// Copies the store and lists what is lost.
     pub fn run(self, out: &mut Output) -> Outcome {
         let bar = Bar::new("salvaging", 0);
-        let report = self.place.salvage(&self.new, self.shared, &bar.task(&interrupt::listen()));
+        let report = self.place.salvage(&self.new, self.shared, self.log.clone(), &bar.task(&interrupt::listen()));
         bar.clear();
         let report = report.map_err(|e| e.or_interrupted("the new store is incomplete; remove it"))?;
         if self.json {

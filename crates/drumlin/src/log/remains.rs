@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use super::Movers;
 use super::frame::Body;
 use super::origin::{Origin, Point, decode_witness};
-use super::root::{Chunk, Root};
+use super::root::{Chunk, Role, Root};
 use super::{Base, Entry, frame, mark};
 use crate::base::{Error, ErrorKind, Result, Seq};
 use crate::storage::{Storage, names};
@@ -38,10 +39,10 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Collects what is left in `storage`. Fails only if a bucket cannot be reached.
-    pub fn read(storage: &dyn Storage) -> Result<Self> {
-        let mut remains = Self::default();
-        let named = remains.read_root(storage)?;
+    /// Collects what is left. Fails only if a bucket cannot be reached; a server that has the log is only as good as it answers.
+    pub fn read(movers: &Movers<'_>) -> Result<Self> {
+        let (mut remains, storage) = (Self::default(), &**movers.storage);
+        let named = remains.read_root(movers)?;
         let listed = storage.list(names::LOG).or_else(|e| lost(storage, e).map(|_| Vec::new()))?;
         let mut objects: Vec<String> = listed.into_iter().map(|object| object.name).collect();
         objects.sort_unstable();
@@ -86,7 +87,8 @@ impl Remains {
     }
 
     /// Reads the root of a shared log; returns the chunks that it names, if there is a root and it is undamaged.
-    fn read_root(&mut self, storage: &dyn Storage) -> Result<Option<(Option<Point>, Vec<Chunk>)>> {
+    fn read_root(&mut self, movers: &Movers<'_>) -> Result<Option<(Option<Point>, Vec<Chunk>)>> {
+        let storage = &**movers.storage;
         let bytes = match storage.get(names::ROOT) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -98,11 +100,9 @@ impl Remains {
         self.found = true;
         match Root::decode(&bytes) {
             Ok(root) => {
-                let point = root.point();
-                (self.last, self.origin) = (self.last.max(root.seq), root.origin);
-                self.name(root.base);
-                self.entries.extend(root.entries.iter().map(|entry| (entry.seq, entry.clone())));
-                Ok(Some((point, root.chunks)))
+                self.take_root(&root);
+                let newest = self.read_cell(&root, movers).unwrap_or(root);
+                Ok(Some((newest.point(), newest.chunks)))
             }
             Err(e) => {
                 self.damage.push((names::ROOT.into(), e.message().to_owned()));
@@ -110,6 +110,34 @@ impl Remains {
                 self.name(Root::base_of_damaged(&bytes));
                 self.take_records(&bytes, names::ROOT, 0);
                 Ok(None)
+            }
+        }
+    }
+
+    fn take_root(&mut self, root: &Root) {
+        (self.last, self.origin) = (self.last.max(root.seq), root.origin);
+        self.name(root.base);
+        self.entries.extend(root.entries.iter().map(|entry| (entry.seq, entry.clone())));
+    }
+
+    /// The root in the cell, if the object says that it is there: it continues what the object noted of it.
+    fn read_cell(&mut self, object: &Root, movers: &Movers<'_>) -> Option<Root> {
+        let Role::InCell { address, begun: true, .. } = &object.role else { return None };
+        let read = movers.read_cell(object).and_then(|(_, read)| {
+            let (root, _) = read.ok_or_else(|| Error::unavailable("it has no content"))?;
+            object.continues(&root)?;
+            Ok(root)
+        });
+        match read {
+            Ok(root) => {
+                self.take_root(&root);
+                Some(root)
+            }
+            Err(e) => {
+                let what = format!("the log after commit {} is there, and cannot be read: {}", object.seq, e.message());
+                self.damage.push((address.clone(), what));
+                self.uncertain = true;
+                None
             }
         }
     }

@@ -28,7 +28,8 @@ use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{
-    FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State, TableMap, Trash,
+    FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State,
+    TableMap, Trash,
 };
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
@@ -135,9 +136,8 @@ impl Index {
             }
             Ok(bytes)
         };
-        encode().map_err(|e: postcard::Error| {
-            Error::invalid("the catalog could not be encoded").with_source(e.to_string())
-        })
+        encode()
+            .map_err(|e: postcard::Error| Error::invalid("the catalog could not be encoded").with_source(e.to_string()))
     }
 
     /// Decodes the index, to the end of the bytes. One of version 5 has no sections after the rest.

@@ -500,11 +500,7 @@ impl LogCell for PostgresCell {
                 // The first statement inserts the row, or the one after the beginning of the transaction.
                 if counts.nth(usize::from(!in_turn)) == Some(1) { Ok(next.tag()) } else { Err(passed()) }
             }
-            Err(SqlFailure::Refused(Some(code), _))
-                if is_passed(&code) =>
-            {
-                Err(passed())
-            }
+            Err(SqlFailure::Refused(Some(code), _)) if is_passed(&code) => Err(passed()),
             Err(SqlFailure::Refused(code, text)) => {
                 let text = format!("{}: {text}", self.told);
                 match code.is_some_and(|code| is_definite(&code)) {

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use super::salvage_report::{Loss, LossKind, SalvageReport};
 use crate::base::{Env, Error, ErrorKind, Result, Seq, Task};
 use crate::catalog::{Index, LostChunk, Mended, State};
-use crate::log::{Base, CommitLog, FileLog, ObjectLog, Origin, Point, Remains};
+use crate::log::{Base, CommitLog, FileLog, Movers, ObjectLog, Origin, Point, Remains};
 use crate::storage::{
-    BucketStorage, Disk, FileStorage, InlineStorage, OsDisk, SimDisk, Storage, WriteMode, is_bucket, names,
+    BucketStorage, Disk, FileStorage, InlineStorage, LogCells, OsDisk, ServerCells, SimDisk, Storage, WriteMode,
+    is_bucket, names,
 };
 use crate::store::handle::Contents;
 use crate::store::open::format::{format_text, read_format};
@@ -83,8 +84,27 @@ impl SalvageTarget {
     /// # Errors
     /// As [`salvage`].
     pub fn salvage(self, source: Arc<dyn Storage>, env: Env, options: Options, task: &Task) -> Result<SalvageReport> {
+        let cells = ServerCells(env.clone());
+        self.salvage_with(source, &cells, env, options, task)
+    }
+
+    /// The same, where `cells` reaches the server that may have the log.
+    ///
+    /// # Errors
+    /// As [`salvage`].
+    pub fn salvage_with(
+        self,
+        source: Arc<dyn Storage>,
+        cells: &dyn LogCells,
+        env: Env,
+        options: Options,
+        task: &Task,
+    ) -> Result<SalvageReport> {
         let source = Arc::new(InlineStorage::new(source));
-        let (state, of, mut losses) = best_state(&*source)?;
+        let given = options.log_at.as_ref().map(|address| address.0.as_str());
+        let objects: Arc<dyn Storage> = source.clone();
+        let movers = Movers { storage: &objects, cells, given, env: &env, retry: options.retry_micros };
+        let (state, of, mut losses) = best_state(&movers)?;
         for (block, inline) in state.ledger.inline() {
             source.hold(&names::block(*block), inline.0.clone());
         }
@@ -193,9 +213,10 @@ impl Start {
 }
 
 /// The best state that can be found, and what it lacks of the newest.
-fn best_state(storage: &dyn Storage) -> Result<(State, Origin, Vec<Loss>)> {
+fn best_state(movers: &Movers<'_>) -> Result<(State, Origin, Vec<Loss>)> {
+    let storage = &**movers.storage;
     let (format, mut losses) = check_kind(storage)?;
-    let remains = Remains::read(storage)?;
+    let remains = Remains::read(movers)?;
     let damage = remains.damage.iter().map(|(object, what)| match what.starts_with(object) {
         true => what.clone(),
         false => format!("{object}: {what}"),

@@ -176,13 +176,7 @@ struct PlanWriter<'a> {
 }
 
 impl<'a> PlanWriter<'a> {
-    fn new(
-        store: &'a Store,
-        state: &'a State,
-        hold: SessionId,
-        schema: &'a StoredSchema,
-        bytes: u64,
-    ) -> Result<Self> {
+    fn new(store: &'a Store, state: &'a State, hold: SessionId, schema: &'a StoredSchema, bytes: u64) -> Result<Self> {
         // As with blocks: no other history's lease has this name.
         let number = if store.setting().is_shared() { (store.env().entropy.next()? >> 32) << 24 } else { 0 };
         let object = BlockId { session: hold, number };

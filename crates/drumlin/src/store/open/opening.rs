@@ -113,10 +113,12 @@ impl Store {
                 check_foreign(&*disk, uri, options.mode)?;
                 open_bucket(Arc::new(FileStorage::new(disk)), env, uri, options)
             }
-            _ if options.log_at.is_some() => Err(Error::invalid(format!(
-                "{uri}: a server keeps the log only of a store that many processes write; open it with 'shared' if it is new, or share it \
-                 first with `drumlin share {uri}`"
-            ))),
+            _ if options.log_at.is_some() && (has(names::FORMAT) || options.mode == Mode::Create) => {
+                Err(Error::invalid(format!(
+                    "{uri}: a server keeps the log only of a store that many processes write; open it with 'shared' if it is new, or \
+                     share it first with `drumlin share {uri}`"
+                )))
+            }
             _ => {
                 // Where another thread opens or closes it, there is a handle to join, or a lock to take, once that is done.
                 let begun = || handles::begin(folder, &options);

@@ -3,6 +3,7 @@
 pub mod moves;
 pub mod offers;
 mod requests;
+mod salvaged;
 
 use std::sync::Arc;
 
