@@ -223,8 +223,8 @@ def test_a_salvage_keeps_what_is_on_the_server(address: str, tmp_path: Path) -> 
 def test_a_row_is_not_put_in_the_place_of_one_that_was_deleted_after_the_statement_began(
     postgres: cells.Postgres, tmp_path: Path
 ) -> None:
-    """Each statement sees the rows that were there when it began. While one waits, others may add rows, and delete these and the one that
-    it saw as the last."""
+    """Each statement sees the rows that were there when it began. While one waits, others may add rows, and delete
+    these and the one that it saw as the last."""
     folder = tmp_path / "store"
     with drumlin.open(folder, shared=True, log=postgres.address, fresh=True) as store:
         assert [add(store), add(store)] == [1, 2]
@@ -233,7 +233,8 @@ def test_a_row_is_not_put_in_the_place_of_one_that_was_deleted_after_the_stateme
             "SELECT cell, number FROM drumlin_log WHERE head ORDER BY xmin::text::bigint DESC LIMIT 1"
         ).split("|")
         assert postgres.sql(f"SELECT count(*) FROM drumlin_log WHERE cell = '{cell}'") == "1"
-        head = f"SELECT cell, number + %d, gen_random_uuid(), true, payload FROM drumlin_log WHERE cell = '{cell}' AND head"
+        head = "SELECT cell, number + %d, gen_random_uuid(), true, payload FROM drumlin_log"
+        head += f" WHERE cell = '{cell}' AND head"
         other = "; ".join(
             [
                 f"INSERT INTO drumlin_log {head % 1}",

@@ -184,7 +184,7 @@ def postgres() -> Iterator[Postgres]:
 
 @contextmanager
 def bouncer(postgres: Postgres, pooling: str) -> Iterator[str]:
-    """The address of a pooler in front of a server, which gives each transaction, or session, one of two connections."""
+    """The address of a pooler in front of a server; each transaction, or session, gets one of two connections."""
     program = find("pgbouncer")
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="drumlin-bouncer-", dir="/tmp") as name:

@@ -1,9 +1,9 @@
 """Trials of many processes on one store: the history of all answers is checked as a whole.
 
 During a trial, processes are killed and replaced, stopped and continued, storage fails through strace, a network loses
-requests, the server that keeps the log is killed or stopped, and some processes have clocks that are years off. A folder has one process that writes, with several
-threads, and additional readers. When the attacks end, everything must work again; at the end the whole store is read,
-and after everything is dropped no object may be left.
+requests, the server that keeps the log is killed or stopped, and some processes have clocks that are years off. A
+folder has one process that writes, with several threads, and additional readers. When the attacks end, everything must
+work again; at the end the whole store is read, and after everything is dropped no object may be left.
 """
 
 from __future__ import annotations
