@@ -23,12 +23,13 @@ pub(super) type OpenSource<'a> = &'a dyn Fn() -> Result<(Store, bool)>;
 /// # let folder = tempfile::tempdir()?;
 /// # let (here, there) = (folder.path().join("here"), folder.path().join("there"));
 /// # let (here, there) = (here.to_str().unwrap(), there.to_str().unwrap());
-/// use drumlin::{ReplicateOptions, Store, replicate};
+/// use drumlin::{Mode, Options, ReplicateOptions, Store, Tables, replicate};
 ///
 /// let store = Store::open(here)?;
 /// store.tree().put("note", 1)?;
-/// let report = replicate(&store, there, &ReplicateOptions { once: true, ..Default::default() })?;
-/// assert_eq!(report.seq, store.seq()?.0);
+/// replicate(&store, there, &ReplicateOptions { once: true, ..Default::default() })?;
+/// let replica = Store::open_with(there, Options { mode: Mode::Read, ..Options::default() })?;
+/// assert_eq!(replica.tree().get("note")?, store.tree().get("note")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
