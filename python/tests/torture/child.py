@@ -40,7 +40,9 @@ class Child:
         self.out = out
         self.stopped = False
         self.status: int | None = None
-        self.pid = _execute(task, argument, out, clock) if clock else _fork(task, argument, out)
+        #: Held: of one that nobody refers to, the next process that is started would take the exit status.
+        self.process = _execute(task, argument, out, clock) if clock else None
+        self.pid = self.process.pid if self.process else _fork(task, argument, out)
 
     def poll(self) -> int | None:
         """The exit status, negative if a signal ended it; None if it is running."""
@@ -52,6 +54,8 @@ class Child:
 
     def _ended(self, status: int) -> None:
         self.status = os.waitstatus_to_exitcode(status)
+        if self.process is not None:
+            self.process.returncode = self.status
         # Files that libfaketime leaves behind for a process that does not end by itself.
         for left in (f"faketime_shm_{self.pid}", f"sem.faketime_sem_{self.pid}"):
             Path("/dev/shm", left).unlink(missing_ok=True)
@@ -107,7 +111,7 @@ def _fork(task: Callable[[Any], None], argument: Any, out: Path) -> int:
         os._exit(code)
 
 
-def _execute(task: Callable[[Any], None], argument: Any, out: Path, clock: str) -> int:
+def _execute(task: Callable[[Any], None], argument: Any, out: Path, clock: str) -> subprocess.Popen[bytes]:
     parcel = out.with_suffix(".task")
     parcel.write_bytes(pickle.dumps((task.__module__, task.__name__, argument)))
     # The monotonic clock stays unchanged: it orders histories.
@@ -120,7 +124,7 @@ def _execute(task: Callable[[Any], None], argument: Any, out: Path, clock: str) 
     }
     with open(out, "ab") as file:
         command = [sys.executable, "-m", "torture.child", str(parcel)]
-        return subprocess.Popen(command, stdout=file, stderr=file, env=environment).pid
+        return subprocess.Popen(command, stdout=file, stderr=file, env=environment)
 
 
 def _run(task: Callable[[Any], None], argument: Any) -> None:

@@ -174,6 +174,11 @@ pub trait CommitLog: Send + Sync {
         None
     }
 
+    /// The address of the server that has the log, if one has, and how many rows it has that the log does not need any more.
+    fn on_server(&self) -> Result<Option<(String, u64)>> {
+        Ok(None)
+    }
+
     /// The store's id, as far as the log knows it; 0 if it does not.
     fn store(&self) -> u128 {
         0

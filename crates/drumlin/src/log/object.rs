@@ -570,6 +570,10 @@ impl CommitLog for ObjectLog {
         Some(Referred { last: root.seq, base: root.base, chunks })
     }
 
+    fn on_server(&self) -> Result<Option<(String, u64)>> {
+        self.place.on_server()
+    }
+
     fn store(&self) -> u128 {
         match self.seen.root.lock().origin.store {
             0 => self.own,

@@ -257,6 +257,12 @@ impl RootPlace {
         drop(cell.trim(tag));
     }
 
+    /// Where the server of a cell is, and how many rows it has that are not needed any more.
+    pub fn on_server(&self) -> Result<Option<(String, u64)>> {
+        let Some((_, cell)) = &self.cell else { return Ok(None) };
+        Ok(Some((cell.address().to_owned(), cell.remains()?)))
+    }
+
     /// Deletes what a cell has before the whole root with this tag.
     pub fn trim(&self, tag: &Tag) -> Result<()> {
         self.cell.as_ref().map_or(Ok(()), |(_, cell)| cell.trim(tag))

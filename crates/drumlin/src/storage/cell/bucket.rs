@@ -140,6 +140,15 @@ impl LogCell for BucketCell {
         self.delete(&offers)
     }
 
+    fn remains(&self) -> Result<u64> {
+        let mut rows = Vec::new();
+        for number in self.numbers()?.keys() {
+            rows.extend(self.row(*number)?);
+        }
+        let before = rows.iter().rposition(|row| row.head).unwrap_or(0);
+        Ok((before + self.storage.list(&self.offers())?.len()) as u64)
+    }
+
     fn address(&self) -> &str {
         &self.folder
     }

@@ -378,6 +378,14 @@ impl LogCell for EtcdCell {
         self.delete(CellPlace::of(head)?.number)
     }
 
+    fn remains(&self) -> Result<u64> {
+        let offers = json!({ "requestRange": { "key": self.key('o', 0), "range_end": self.end('o') } });
+        let found = self.requested(&[self.ranges(0), vec![offers]].concat())?;
+        let [rows @ .., offers] = &found[..] else { return Err(self.bad()) };
+        let before = self.parsed(rows)?.iter().rposition(|row| row.head).unwrap_or(0);
+        Ok((before + offers.response_range.kvs.len()) as u64)
+    }
+
     fn advice(&self) -> Result<Vec<String>> {
         #[derive(Default, Deserialize)]
         #[serde(default)]

@@ -522,6 +522,15 @@ impl LogCell for PostgresCell {
         self.rows(&format!("{rows}; DELETE FROM {OFFERS} WHERE cell = {cell}")).map(drop)
     }
 
+    fn remains(&self) -> Result<u64> {
+        let cell = uuid(self.id);
+        let newest = format!("(SELECT max(number) FROM {TABLE} WHERE cell = {cell} AND head)");
+        let rows = format!("SELECT count(*) FROM {TABLE} WHERE cell = {cell} AND number < {newest}");
+        let found = self.rows(&format!("SELECT ({rows}) + (SELECT count(*) FROM {OFFERS} WHERE cell = {cell})"))?;
+        let count = found.first().and_then(|row| row.get(0)?.parse().ok());
+        count.ok_or_else(|| Error::corrupt(format!("{}: the server does not count the rows of its tables", self.told)))
+    }
+
     fn advice(&self) -> Result<Vec<String>> {
         let rows = self.rows("SELECT current_setting('synchronous_standby_names')")?;
         let alone = rows.first().and_then(|row| row.get(0)).is_none_or(str::is_empty);

@@ -103,6 +103,9 @@ pub trait LogCell: Send + Sync + Debug {
     /// Deletes the rows before the head whose tag this is, and all offers.
     fn trim(&self, head: &Tag) -> Result<()>;
 
+    /// How many rows it still has before the newest head, and offers: what [`LogCell::trim`] has not deleted yet.
+    fn remains(&self) -> Result<u64>;
+
     /// What could be better about the server, in words.
     fn advice(&self) -> Result<Vec<String>> {
         Ok(Vec::new())

@@ -60,6 +60,15 @@ impl Store {
             let why = "the log was not cut, because other processes wrote the catalog at the same time; purge again";
             receipt.held.push(Held { what: names::LOG.to_owned(), why: why.to_owned() });
         }
+        if let Some((server, rows)) = self.commits().writable_log()?.on_server()? {
+            if rows > 0 {
+                let why = format!("{rows} rows there are from before the newest catalog; purge again");
+                receipt.held.push(Held { what: server.clone(), why });
+            }
+            receipt.not_examined.push(format!(
+                "Rows that {server}, which keeps the log, has deleted and not removed yet, its own log, and its backups."
+            ));
+        }
         let failed: BTreeSet<String> = receipt.held.iter().map(|held| held.what.clone()).collect();
         for (block, _) in state.ledger.condemned().filter(|(block, _)| !failed.contains(&names::block(**block))) {
             let why = match leases {
