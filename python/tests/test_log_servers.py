@@ -134,6 +134,35 @@ def test_what_the_environment_says_reaches_the_server(
     )
 
 
+def test_the_receipt_of_a_purge_tells_of_the_server(address: str, tmp_path: Path) -> None:
+    with drumlin.open(tmp_path / "store", shared=True, log=address) as store:
+        store.write("t", {"n": [1, 2, 3]})
+        store.append("t", {"n": [2]})
+        receipt = json.loads(store.purge("t", where="n = 2").to_json())
+        assert receipt["erased"]["rows"] == 2
+        assert receipt["held"] == []
+        told = [what for what in receipt["not_examined"] if "which keeps the log" in what]
+        assert len(told) == 1
+        assert "127.0.0.1" in told[0]
+        assert "canary" not in json.dumps(receipt)
+        assert store.read("t").to_arrow()["n"].to_pylist() == [1, 3]
+
+
+@needs_postgres
+def test_a_purge_finds_rows_that_the_server_still_has(postgres: cells.Postgres, tmp_path: Path) -> None:
+    # The server deletes nothing for this user.
+    postgres.sql("CREATE ROLE keeper LOGIN PASSWORD 'x'")
+    address = f"postgresql://keeper:x@127.0.0.1:{postgres.port}/postgres"
+    with drumlin.open(tmp_path / "store", shared=True, log=postgres.address) as store:
+        store.write("t", {"n": [1, 2, 3]})
+    postgres.sql("GRANT SELECT, INSERT ON drumlin_log, drumlin_offers TO keeper; GRANT UPDATE ON drumlin_log TO keeper")
+    with drumlin.open(tmp_path / "store", log=address) as store:
+        held = json.loads(store.purge("t", where="n = 2").to_json())["held"]
+        assert any("from before the newest catalog" in item["why"] for item in held)
+    with drumlin.open(tmp_path / "store", log=postgres.address) as store:
+        assert json.loads(store.purge("t", where="n = 2").to_json())["held"] == []
+
+
 @needs_postgres
 @pytest.mark.skipif(cells.find("pgbouncer") is None, reason="PgBouncer is not installed: make servers")
 @pytest.mark.parametrize("pooling", ["session", "transaction"])

@@ -94,6 +94,10 @@ impl CommitLog for SealingLog {
         self.log.referred()
     }
 
+    fn on_server(&self) -> Result<Option<(String, u64)>> {
+        self.log.on_server()
+    }
+
     fn store(&self) -> u128 {
         self.log.store()
     }
