@@ -73,7 +73,7 @@ pub fn segment(bytes: &[u8]) {
     let mark = sealed_mark(synced.into());
     let disk = disk_with(&bytes, (flags & 2 == 0).then_some(&mark));
     let _ = FileLog::read(&disk);
-    let _ = Remains::read(&FileStorage::new(Arc::new(disk.clone())));
+    read_remains(Arc::new(FileStorage::new(Arc::new(disk.clone()))));
     let loss = if flags & 4 == 0 { OnLoss::Refuse } else { OnLoss::Accept };
     if let Ok((log, opened)) = FileLog::open(Arc::new(disk.clone()), Default::default(), loss) {
         drop(log);
@@ -121,7 +121,7 @@ pub fn mark(bytes: &[u8]) {
     for mark in [bytes, &repaired] {
         let disk = disk_with(&header, Some(mark));
         let read = FileLog::read(&disk);
-        let _ = Remains::read(&FileStorage::new(Arc::new(disk)));
+        read_remains(Arc::new(FileStorage::new(Arc::new(disk))));
         // A mark that is too short is ignored.
         if mark.len() < 24 {
             assert_eq!(read.expect("a sound segment").entries.len(), 2);
@@ -134,8 +134,14 @@ pub fn mark_seeds() -> Vec<Vec<u8>> {
     [0, 1, 2, 3, u64::MAX].map(sealed_mark).into()
 }
 
+/// What a salvage reads of a log; a cell that it names is empty.
+fn read_remains(storage: Arc<dyn Storage>) {
+    let (cells, env) = (SimServer(SimBucket::new()), stores::env());
+    let _ = Remains::read(&Movers { storage: &storage, cells: &cells, given: None, env: &env, retry: 1000 });
+}
+
 fn read_bucket(bucket: SimBucket) {
-    let _ = Remains::read(&bucket);
+    read_remains(Arc::new(bucket.clone()));
     if let Ok((log, opened)) = ObjectLog::open(Arc::new(bucket), stores::env(), 1000, OnLoss::Refuse) {
         drop((log, opened));
     }
