@@ -1,4 +1,4 @@
-//! Salvage of a store whose log is on a server: what the server has is kept; what may be lost with it is told.
+//! Salvage of a store whose log is on a server: what the server has is kept, and the report says what may be lost with it.
 
 use std::sync::Arc;
 
