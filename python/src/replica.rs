@@ -118,17 +118,7 @@ pub fn replicate_open(
     caught_up: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<ReplicateReport> {
-    let (once, poll_micros, lease, keep_log_micros, sweep) = kept;
-    let target_options = open(ModeName::create(), target_settings)?;
-    let options = ReplicateOptions {
-        once,
-        poll_micros,
-        lease,
-        keep_log_micros,
-        sweep,
-        target: target_options,
-        ..ReplicateOptions::default()
-    };
+    let options = ReplicateOptions { target: open(ModeName::create(), target_settings)?, ..kept_so(kept) };
     replicate(py, (&*store.core).into(), target, options, caught_up, progress)
 }
 
@@ -181,13 +171,12 @@ pub fn clone(
     Ok(CloneReport { store: format!("{:032x}", report.store), copied: report.copied.into() })
 }
 
-fn options(
-    (once, poll_micros, lease, keep_log_micros, sweep): Kept,
-    source: Settings,
-    target: Settings,
-) -> PyResult<ReplicateOptions> {
+fn options(kept: Kept, source: Settings, target: Settings) -> PyResult<ReplicateOptions> {
     let mode = ModeName::create;
     let (source, target) = (open(mode(), source)?, open(mode(), target)?);
-    let kept = ReplicateOptions { once, poll_micros, lease, keep_log_micros, sweep, ..ReplicateOptions::default() };
-    Ok(ReplicateOptions { source, target, ..kept })
+    Ok(ReplicateOptions { source, target, ..kept_so(kept) })
+}
+
+fn kept_so((once, poll_micros, lease, keep_log_micros, sweep): Kept) -> ReplicateOptions {
+    ReplicateOptions { once, poll_micros, lease, keep_log_micros, sweep, ..ReplicateOptions::default() }
 }

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import http.client
 import random
-import socket
 import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from commands import obey
+from commands import obey, settled
 
 #: The probabilities that a request goes wrong, and how long each takes at least.
 SETTINGS: dict[str, float] = {
@@ -148,15 +147,7 @@ class Server(ThreadingHTTPServer):
 
     def settle(self) -> int:
         """Waits until nothing is under way; the clients must have ended. Returns how many connections remain."""
-        deadline = time.monotonic() + SETTLE_SECONDS_MAX
-        # Connections are accepted in order: once this one is, none of an ended client still waits.
-        with socket.create_connection(self.server_address) as last:
-            port = last.getsockname()[1]
-            while port not in OPEN and time.monotonic() < deadline:
-                time.sleep(0.001)
-        while OPEN and time.monotonic() < deadline:
-            time.sleep(0.001)
-        return len(OPEN)
+        return settled(("127.0.0.1", self.server_port), OPEN, SETTLE_SECONDS_MAX)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import socket
 import sys
 import threading
-import time
 
-from commands import obey
+from commands import obey, settled
 
 #: The probabilities that a connection, or a piece of what is sent on it, fares badly; and how long all pieces take.
 SETTINGS: dict[str, float] = {
@@ -110,19 +108,6 @@ async def carry(client: asyncio.StreamReader, back: asyncio.StreamWriter) -> Non
         OPEN.discard(port)
 
 
-def settle(port: int) -> int:
-    """Waits until nothing is under way; the clients must have ended. Returns how many connections remain."""
-    deadline = time.monotonic() + SETTLE_SECONDS_MAX
-    # Connections are accepted in order: once this one is, none of an ended client still waits.
-    with socket.create_connection(("127.0.0.1", port)) as last:
-        mine = last.getsockname()[1]
-        while mine not in OPEN and time.monotonic() < deadline:
-            time.sleep(0.001)
-    while OPEN and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return len(OPEN)
-
-
 async def serve() -> None:
     server = await asyncio.start_server(carry, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -131,7 +116,7 @@ async def serve() -> None:
     loop = asyncio.get_running_loop()
 
     def listen() -> None:
-        obey(SETTINGS, lambda: CARRIED, lambda: settle(port))
+        obey(SETTINGS, lambda: CARRIED, lambda: settled(("127.0.0.1", port), OPEN, SETTLE_SECONDS_MAX))
         loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=listen, daemon=True).start()

@@ -28,6 +28,7 @@ from .places import (
     BUCKET,
     FOLDER,
     REMOTE,
+    LogServer,
     Place,
     Remote,
     fake_clock,
@@ -128,7 +129,7 @@ def draw(seed: int, kind: str) -> Spec:
     if kind == BUCKET:
         network = {name: rng.choice([0, 0.02, 0.05]) for name in ("refuse", "cut", "lose", "error", "late", "truncate")}
     elif kind in REMOTE:
-        network = {name: rng.choice([0, 0.005, 0.02]) for name in ("refuse", "cut", "lose", "late", "truncate")}
+        network = {name: rng.choice([0, 0.005, 0.02]) for name in LogServer.chances}
     return Spec(seed, kind, settings(rng, kind), numbered, cuts, tuple(blows), clocks, small, network)
 
 

@@ -2,8 +2,11 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arrow::array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, ListArray,
@@ -14,6 +17,32 @@ use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
+
+/// Kills a command that has not ended in time, so that it fails its test instead of the whole run.
+pub struct Watchdog {
+    ended: Sender<()>,
+    watches: JoinHandle<bool>,
+}
+
+impl Watchdog {
+    pub fn over(child: &Child, limit: Duration) -> Self {
+        let (pid, (ended, end)) = (child.id().to_string(), channel());
+        let watches = std::thread::spawn(move || {
+            let in_time = end.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
+            if !in_time {
+                Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+            }
+            in_time
+        });
+        Self { ended, watches }
+    }
+
+    /// The command has ended: whether it did so in time.
+    pub fn ended_by_itself(self) -> bool {
+        drop(self.ended);
+        self.watches.join().unwrap()
+    }
+}
 
 /// A folder with a store in it.
 pub struct Desk(pub tempfile::TempDir);

@@ -4,31 +4,18 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use crate::desk::Desk;
-
-/// How long a command may take to end before the test fails.
-const WATCHDOG: Duration = Duration::from_secs(60);
+use crate::desk::{Desk, Watchdog};
 
 /// Presses Ctrl-C once, and waits for the end; returns the exit code, if it was not the signal itself that ended it.
 fn interrupt(mut child: Child) -> (Option<i32>, String) {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let (told, ended) = channel::<()>();
-    let id = child.id();
-    let watchdog = std::thread::spawn(move || {
-        if ended.recv_timeout(WATCHDOG) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-            Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap();
-            return false;
-        }
-        true
-    });
+    let watchdog = Watchdog::over(&child, Duration::from_secs(60));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let status = child.wait().unwrap();
-    drop(told);
-    assert!(watchdog.join().unwrap(), "it goes on after Ctrl-C: {said}");
+    assert!(watchdog.ended_by_itself(), "it goes on after Ctrl-C: {said}");
     (status.code(), said)
 }
 

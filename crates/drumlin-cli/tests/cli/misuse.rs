@@ -3,11 +3,10 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, Watchdog};
 
 /// The arguments of each command after the store. Watch ends by itself.
 const COMMANDS: [(&str, &[&str]); 49] = [
@@ -126,23 +125,14 @@ fn desk() -> Desk {
     desk
 }
 
-/// A command that has not ended by then waits for something: it is killed, which the test reports.
-const WAITS: Duration = Duration::from_secs(300);
-
 fn run(desk: &Desk, command: &[&str], args: &[&OsStr]) {
-    let mut command_line = desk.command(command);
-    let piped = command_line.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = piped.spawn().unwrap();
-    let (pid, (ended, end)) = (child.id().to_string(), channel::<()>());
-    let watch = std::thread::spawn(move || {
-        if end.recv_timeout(WAITS) == Err(RecvTimeoutError::Timeout) {
-            Command::new("kill").args(["-9", &pid]).status().unwrap();
-        }
-    });
+    let mut piped = desk.command(command);
+    let child = piped.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let watchdog = Watchdog::over(&child, Duration::from_secs(300));
     let output = child.wait_with_output().unwrap();
-    drop(ended);
-    watch.join().unwrap();
+    let in_time = watchdog.ended_by_itself();
     let shown: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().chars().take(40).collect()).collect();
+    assert!(in_time, "{command:?} {shown:?} does not end");
     check(&output, &(command, shown));
 }
 

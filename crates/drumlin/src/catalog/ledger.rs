@@ -137,15 +137,11 @@ impl Ledger {
 
     /// The blocks that `before` knows on storage, and this one no longer does. O(blocks that came and went since).
     pub fn forgotten_since(&self, before: &Self) -> Vec<BlockId> {
-        let used = before.blocks.diff(&self.blocks).filter_map(|item| match item {
-            DiffItem::Remove(block, _) if !before.inline.contains_key(block) => Some(*block),
-            _ => None,
-        });
         let condemned = before.condemned.diff(&self.condemned).filter_map(|item| match item {
             DiffItem::Remove(block, _) => Some(*block),
             _ => None,
         });
-        used.chain(condemned).filter(|block| !self.knows(*block)).collect()
+        self.left_since(before).into_iter().chain(condemned).filter(|block| !self.knows(*block)).collect()
     }
 
     /// The blocks in use on storage in `before` that no longer are. O(blocks that came and went since).

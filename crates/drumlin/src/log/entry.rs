@@ -111,3 +111,10 @@ pub struct Base {
     /// CRC32C of the index over data, name and offset.
     pub checksum: u32,
 }
+
+impl Base {
+    /// Whether the log has all entries after this one.
+    pub fn reaches(&self, after: Seq) -> bool {
+        self.from <= after.next()
+    }
+}

@@ -105,7 +105,7 @@ impl FileLog {
 
     /// Creates the log of a store that had another one, with what `opened` has of that: entries after its catalog snapshot.
     pub fn create_from(disk: Arc<dyn Disk>, options: LogOptions, opened: &Opened) -> Result<Self> {
-        let last = opened.base.map_or(Seq(0), |base| base.seq);
+        let last = opened.first();
         let log = Self::create_behind(disk, options, last, opened.base)?;
         opened.entries.iter().try_for_each(|entry| log.append(entry, Durable::AfterSync).map(drop))?;
         log.sync()?;

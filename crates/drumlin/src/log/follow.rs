@@ -178,7 +178,7 @@ impl FollowedLog {
         {
             return Err(other(format!("{}: commit {known} is not the one that was read before", names::LOG)));
         }
-        let reaches = opened.base.is_none_or(|base| base.from <= known.next());
+        let reaches = opened.base.is_none_or(|base| base.reaches(known));
         Ok((last > known).then_some(reaches && same))
     }
 

@@ -45,9 +45,14 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// The commit of the catalog snapshot that it begins with; 0 if there is none.
+    pub fn first(&self) -> Seq {
+        self.base.map_or(Seq(0), |base| base.seq)
+    }
+
     /// The last commit that it has; 0 if there is none.
     pub fn last(&self) -> Seq {
-        let base = self.base.map_or(Seq(0), |base| base.seq);
+        let base = self.first();
         self.entries.last().map_or(base, |entry| entry.seq.max(base))
     }
 }

@@ -243,7 +243,7 @@ impl ObjectLog {
             if root.seq <= known {
                 return Ok(None);
             }
-            let reaches = root.base.is_none_or(|base| base.from <= known.next());
+            let reaches = root.base.is_none_or(|base| base.reaches(known));
             let after = if reaches { known } else { Seq(0) };
             match entries_after(&*self.storage, &self.env.pool, &root, after) {
                 Ok(entries) => return Ok(Some(Beyond { root, reaches, entries })),

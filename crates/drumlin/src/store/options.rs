@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::Warn;
-use crate::log::LogOptions;
+use crate::base::{Env, Warn};
+use crate::log::{LogOptions, Movers};
 use crate::segment::{Compression, Proof};
+use crate::storage::{LogCells, Storage};
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +140,17 @@ pub struct Options {
 }
 
 impl Options {
+    /// What finds the log of the store in `storage`, and moves it.
+    pub(in crate::store) fn movers<'a>(
+        &'a self,
+        storage: &'a Arc<dyn Storage>,
+        cells: &'a dyn LogCells,
+        env: &'a Env,
+    ) -> Movers<'a> {
+        let given = self.log_at.as_ref().map(|address| address.0.as_str());
+        Movers { storage, cells, given, env, retry: self.retry_micros }
+    }
+
     /// What new tables say of their compression, if they do not say it themselves.
     pub(super) fn of_new_tables(&self) -> Option<Compression> {
         Some(self.compression).filter(|compression| *compression != Compression::default())

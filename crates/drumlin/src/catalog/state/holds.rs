@@ -26,10 +26,11 @@ impl State {
         if self.holds.store == 0 {
             self.holds.store = store;
         }
+        // Transactions after this one in the same entry release blocks at the same commit.
+        let floor = Seq(seq.0.saturating_sub(1));
         let kind = match kind {
-            // Transactions after this one in the same entry release blocks at the same commit.
-            HoldKind::Lease { .. } => HoldKind::Lease { floor: Seq(seq.0.saturating_sub(1)) },
-            HoldKind::Replica { at, .. } => HoldKind::Replica { floor: Seq(seq.0.saturating_sub(1)), at: at.clone() },
+            HoldKind::Lease { .. } => HoldKind::Lease { floor },
+            HoldKind::Replica { at, .. } => HoldKind::Replica { floor, at: at.clone() },
             stage @ HoldKind::Stage { .. } => stage.clone(),
         };
         let until = Timestamp(time.0.saturating_add_unsigned(work_micros));

@@ -15,7 +15,7 @@ use crate::base::{EntryId, Error, ErrorKind, Result, Seq};
 use crate::storage::{CellNews, CellRow, CellTurn, LogCell, Storage, Tag, WriteMode, names};
 
 /// The root itself holds entries of up to this many bytes; more go to a chunk.
-const INLINE_BYTES_MAX: usize = 128 << 10;
+pub(super) const INLINE_BYTES_MAX: usize = 128 << 10;
 /// In a cell, a chunk is made of the entries once they take this many bytes.
 const FOLD_BYTES: usize = 256 << 10;
 /// A larger entry goes to a chunk at once.

@@ -14,14 +14,13 @@ use super::super::origin::{Origin, Point, encode_witness};
 use super::super::root::{Chunk, Role, Root, encode_chunk};
 use super::super::{Base, Entry, Opened, decode_witness};
 use super::archived::ArchivedLog;
-use super::place::read_root;
+use super::place::{INLINE_BYTES_MAX, read_root};
 use super::read::{damaged, entries_after};
 use crate::base::planted::{Bug, planted};
 use crate::base::{BlockId, EntryId, Env, Error, ErrorKind, Patience, Result, Seq};
 use crate::storage::{Storage, Tag, WriteMode, names};
 
-/// The root itself holds entries of up to this many bytes; more go to chunks of about the second size.
-const INLINE_BYTES_MAX: usize = 128 << 10;
+/// The entries that do not stay in the root go to chunks of about this size.
 const CHUNK_BYTES: usize = 8 << 20;
 
 /// The log of a replica, or of a store that takes a replica's place.
@@ -180,8 +179,7 @@ impl ReplicaLog {
                 }
             }
         }
-        let failed = self.storage.delete_many(&later).into_iter().find_map(Result::err);
-        failed.map_or(Ok(()), Err)
+        self.storage.delete_many(&later).into_iter().collect()
     }
 
     /// Replaces the root, whose entries go to chunks if they are large.

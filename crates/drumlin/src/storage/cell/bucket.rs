@@ -48,6 +48,12 @@ impl BucketCell {
         Ok(listed.filter_map(|object| Some((object.name.rsplit('/').next()?.parse().ok()?, object.name))).collect())
     }
 
+    /// Those of these rows that are still there.
+    fn rows(&self, numbers: &BTreeMap<u64, String>) -> Result<Vec<Row>> {
+        let found = numbers.keys().map(|number| self.row(*number));
+        Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+
     fn row(&self, number: u64) -> Result<Option<Row>> {
         let bytes = match self.storage.get(&self.name(number)) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -74,10 +80,7 @@ impl LogCell for BucketCell {
         let known = known.map(CellPlace::of).transpose()?;
         loop {
             let numbers = self.numbers()?;
-            let mut rows = Vec::new();
-            for number in numbers.keys() {
-                rows.extend(self.row(*number)?);
-            }
+            let mut rows = self.rows(&numbers)?;
             // What a deletion has left before the newest head is no part of it.
             let head = rows.iter().rposition(|row| row.head).unwrap_or(0);
             let from = known.and_then(|known| rows.iter().position(|row| row.place == known)).unwrap_or(head);
@@ -141,10 +144,7 @@ impl LogCell for BucketCell {
     }
 
     fn remains(&self) -> Result<u64> {
-        let mut rows = Vec::new();
-        for number in self.numbers()?.keys() {
-            rows.extend(self.row(*number)?);
-        }
+        let rows = self.rows(&self.numbers()?)?;
         let before = rows.iter().rposition(|row| row.head).unwrap_or(0);
         Ok((before + self.storage.list(&self.offers())?.len()) as u64)
     }

@@ -249,6 +249,11 @@ impl EtcdCell {
         news(None, self.rows(0)?)?.ok_or_else(|| empty(&self.told))
     }
 
+    /// All offers.
+    fn offers(&self) -> Value {
+        json!({ "key": base64(self.prefix('o').as_bytes()), "range_end": self.end('o') })
+    }
+
     fn offer(&self, id: EntryId) -> String {
         base64(format!("{}{:032x}", self.prefix('o'), id.0).as_bytes())
     }
@@ -263,7 +268,7 @@ impl EtcdCell {
         let deleted = json!({ "success": [
             { "requestDeleteRange": range('s') },
             { "requestDeleteRange": range('r') },
-            { "requestDeleteRange": { "key": base64(self.prefix('o').as_bytes()), "range_end": self.end('o') } },
+            { "requestDeleteRange": self.offers() },
         ] });
         self.ask("/v3/kv/txn", &deleted).map(drop).map_err(|failure| failure.error(&self.told))
     }
@@ -308,7 +313,8 @@ impl LogCell for EtcdCell {
     fn read_offering(&self, known: &Tag, id: EntryId, offer: &Bytes) -> Result<CellTurn> {
         let known = CellPlace::of(known)?;
         let mut requests = self.ranges(known.number);
-        let range = json!({ "key": base64(self.prefix('o').as_bytes()), "range_end": self.end('o'), "limit": OFFERS_MAX.to_string() });
+        let mut range = self.offers();
+        range["limit"] = OFFERS_MAX.to_string().into();
         requests.push(json!({ "requestRange": range }));
         requests.push(json!({ "requestPut": { "key": self.offer(id), "value": base64(offer) } }));
         let responses = self.requested(&requests)?;
@@ -379,8 +385,9 @@ impl LogCell for EtcdCell {
     }
 
     fn remains(&self) -> Result<u64> {
-        let offers = json!({ "requestRange": { "key": self.key('o', 0), "range_end": self.end('o') } });
-        let found = self.requested(&[self.ranges(0), vec![offers]].concat())?;
+        let mut requests = self.ranges(0);
+        requests.push(json!({ "requestRange": self.offers() }));
+        let found = self.requested(&requests)?;
         let [rows @ .., offers] = &found[..] else { return Err(self.bad()) };
         let before = self.parsed(rows)?.iter().rposition(|row| row.head).unwrap_or(0);
         Ok((before + offers.response_range.kvs.len()) as u64)

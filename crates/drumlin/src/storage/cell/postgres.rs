@@ -488,7 +488,7 @@ impl LogCell for PostgresCell {
         // Whatever state the connection is in: what is answered is committed.
         let begin = if in_turn { String::new() } else { format!("{BEGIN}; ") };
         let answer = self.send(&format!("{begin}{insert}{done}; COMMIT"));
-        if answer.is_err() {
+        if matches!(answer, Err(SqlFailure::Refused(..))) {
             drop(self.send("ROLLBACK"));
         }
         match answer {

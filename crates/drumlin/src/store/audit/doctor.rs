@@ -100,15 +100,7 @@ impl Diagnosis {
         let env = Env::system(options.cpu_threads)?;
         let bucket: Arc<dyn Storage> = Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?);
         let mut diagnosis = Self::of_bucket(bucket.clone(), &env)?;
-        let given = options.log_at.as_ref().map(|given| &*given.0);
-        let movers = Movers {
-            storage: &bucket,
-            cells: &ServerCells(env.clone()),
-            given,
-            env: &env,
-            retry: options.retry_micros,
-        };
-        diagnosis.look_at_log(&movers);
+        diagnosis.look_at_log(&options.movers(&bucket, &ServerCells(env.clone()), &env));
         Ok(diagnosis)
     }
 

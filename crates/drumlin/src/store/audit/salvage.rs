@@ -25,7 +25,7 @@ use crate::store::handle::Contents;
 use crate::store::open::format::{format_text, read_format};
 use crate::store::open::hooks::HOOKS;
 use crate::store::open::probe::probe;
-use crate::store::open::uri::folder_of;
+use crate::store::open::uri::{folder_of, open_storage};
 use crate::store::parts::recover;
 use crate::store::{CheckpointReport, Mode, Options, Store, SyncMode};
 
@@ -51,10 +51,7 @@ pub fn salvage(from: &str, to: &str, options: Options, task: &Task) -> Result<Sa
         return Err(Error::invalid("a store in memory ends with its process, so there is nothing to salvage"));
     }
     let bucket = |uri| BucketStorage::open(uri, &options.bucket.0, options.io_threads);
-    let source: Arc<dyn Storage> = match is_bucket(from) {
-        true => Arc::new(bucket(from)?),
-        false => Arc::new(FileStorage::new(Arc::new(OsDisk::open(&folder_of(from)?)?))),
-    };
+    let source = open_storage(from, &options)?;
     let target = match is_bucket(to) {
         true => SalvageTarget::Shared(Arc::new(bucket(to)?)),
         false => {
@@ -101,10 +98,8 @@ impl SalvageTarget {
         task: &Task,
     ) -> Result<SalvageReport> {
         let source = Arc::new(InlineStorage::new(source));
-        let given = options.log_at.as_ref().map(|address| address.0.as_str());
         let objects: Arc<dyn Storage> = source.clone();
-        let movers = Movers { storage: &objects, cells, given, env: &env, retry: options.retry_micros };
-        let (state, of, mut losses) = best_state(&movers)?;
+        let (state, of, mut losses) = best_state(&options.movers(&objects, cells, &env))?;
         for (block, inline) in state.ledger.inline() {
             source.hold(&names::block(*block), inline.0.clone());
         }

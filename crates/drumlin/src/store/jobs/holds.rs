@@ -39,13 +39,10 @@ pub struct HoldInfo {
 impl HoldInfo {
     pub(in crate::store) fn all(state: &State) -> Vec<Self> {
         let info = |(id, hold): (&SessionId, &Hold)| {
-            let job = match &hold.kind {
-                HoldKind::Lease { .. } | HoldKind::Replica { .. } => None,
-                HoldKind::Stage { job, .. } => Some(job.clone()),
-            };
-            let replica = match &hold.kind {
-                HoldKind::Replica { at, .. } => Some(at.clone()),
-                _ => None,
+            let (job, replica) = match &hold.kind {
+                HoldKind::Lease { .. } => (None, None),
+                HoldKind::Replica { at, .. } => (None, Some(at.clone())),
+                HoldKind::Stage { job, .. } => (Some(job.clone()), None),
             };
             Self { hold: id.0, job, replica, beat: hold.beat, life_micros: hold.life_micros }
         };

@@ -19,8 +19,8 @@ use crate::base::{BlockId, Env, Error, ErrorKind, Result, Timestamp, checksum_at
 use crate::block::{BlockReader, MissingBlock};
 use crate::catalog::{Inline, ended};
 use crate::segment::Stat;
-use crate::storage::{BucketStorage, FileStorage, InlineStorage, OsDisk, Storage, is_bucket, names};
-use crate::store::open::uri::{folder_of, is_in_memory};
+use crate::storage::{InlineStorage, Storage, names};
+use crate::store::open::uri::open_storage;
 use crate::store::parts::check_process;
 use crate::store::read::dataset_scan::{cut, with_schema};
 use crate::store::{Options, Store};
@@ -232,17 +232,6 @@ impl SplitPlan {
         plan.tables.iter_mut().zip(instants).for_each(|(table, instant)| table.set_instant(instant));
         Ok(plan)
     }
-}
-
-/// The storage of the store at `uri`, to be read or added to beside the process that writes its log.
-pub(in crate::store) fn open_storage(uri: &str, options: &Options) -> Result<Arc<dyn Storage>> {
-    if is_bucket(uri) {
-        return Ok(Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?));
-    }
-    if is_in_memory(uri) {
-        return Err(Error::invalid(format!("no other process can open {uri}; use a folder or a bucket")));
-    }
-    Ok(Arc::new(FileStorage::new(Arc::new(OsDisk::open(&folder_of(uri)?)?))))
 }
 
 /// Checks the bytes of a plan as its reader does, for fuzzing.

@@ -14,12 +14,13 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-use super::split::{decode, encode, open_storage};
+use super::split::{decode, encode};
 use super::target::{StageMode, StageOptions, Target};
 use crate::base::{BlockId, Env, Error, Result, SessionId, Task, Timestamp};
 use crate::block::{BlockNumbers, BlockWriter};
 use crate::catalog::{HoldKind, Path, ended};
 use crate::storage::InlineStorage;
+use crate::store::open::uri::open_storage;
 use crate::store::parts::check_process;
 use crate::store::write::by_key::{ByKey, Gathered};
 use crate::store::write::encoder::Encoder;

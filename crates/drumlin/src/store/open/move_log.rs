@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::uri::{folder_of, is_in_memory};
+use super::uri::{is_in_memory, open_storage};
 use crate::base::{Env, Error, ErrorKind, Result};
 use crate::log::{LogPlace, Movers};
-use crate::storage::{
-    BucketStorage, FileStorage, LogCells, MeteredStorage, OsDisk, ServerCells, Storage, is_bucket, names,
-};
+use crate::storage::{LogCells, MeteredStorage, ServerCells, Storage, is_bucket, names};
 use crate::store::Options;
 
 /// Moves the log of the store at `uri` to a server, so that a commit needs no request to the bucket, or back to the store. Blocks,
@@ -28,21 +26,18 @@ use crate::store::Options;
 /// sense or a server that does not make commits durable; `Unavailable` if the server cannot be reached: then nothing was changed.
 pub fn move_log(uri: &str, to: &LogPlace, options: &Options) -> Result<()> {
     let env = Env::system(options.cpu_threads)?;
-    let storage: Arc<dyn Storage> = match (is_bucket(uri), is_in_memory(uri)) {
-        (true, _) => Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?),
-        (_, true) => return Err(Error::invalid(format!("{uri}: a store in memory keeps its log itself"))),
-        _ => {
-            let disk = OsDisk::open(&folder_of(uri)?)?;
-            let files: Arc<dyn Storage> = Arc::new(FileStorage::new(Arc::new(disk)));
-            let top = files.top()?;
-            if !top.iter().any(|name| name == names::ROOT) && top.iter().any(|name| name == names::FORMAT) {
-                return Err(Error::invalid(format!(
-                    "{uri}: a single process writes the store, and keeps its log in files; share it first with `drumlin share {uri}`"
-                )));
-            }
-            files
+    if is_in_memory(uri) {
+        return Err(Error::invalid(format!("{uri}: a store in memory keeps its log itself")));
+    }
+    let storage = open_storage(uri, options)?;
+    if !is_bucket(uri) {
+        let top = storage.top()?;
+        if !top.iter().any(|name| name == names::ROOT) && top.iter().any(|name| name == names::FORMAT) {
+            return Err(Error::invalid(format!(
+                "{uri}: a single process writes the store, and keeps its log in files; share it first with `drumlin share {uri}`"
+            )));
         }
-    };
+    }
     move_log_on(storage, &ServerCells(env.clone()), env, uri, options, to)
 }
 
@@ -59,15 +54,10 @@ pub fn move_log_on(
     to: &LogPlace,
 ) -> Result<()> {
     let storage: Arc<dyn Storage> = Arc::new(MeteredStorage::new(storage, env.clone()));
-    let given = options.log_at.as_ref().map(|address| address.0.as_str());
-    let given = match to {
-        // It may carry a user, where what was noted does not.
-        LogPlace::Cell(address) => given.or(Some(address)),
-        LogPlace::Store => given,
-    };
-    let movers = Movers { storage: &storage, cells, given, env: &env, retry: options.retry_micros };
+    let movers = options.movers(&storage, cells, &env);
     let moved = match to {
-        LogPlace::Cell(address) => movers.move_in(address),
+        // It may carry a user, where what was noted does not.
+        LogPlace::Cell(address) => Movers { given: movers.given.or(Some(address)), ..movers }.move_in(address),
         LogPlace::Store => movers.move_back(),
     };
     moved.map_err(|e| match e.kind() {

@@ -9,9 +9,7 @@ use super::handles;
 use super::probe::probe;
 use super::uri::{folder_of, is_in_memory};
 use crate::base::{Env, Error, ErrorKind, Result, waiting};
-use crate::log::{
-    CommitLog, FileFollower, FileLog, Movers, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving,
-};
+use crate::log::{CommitLog, FileFollower, FileLog, ObjectLog, OnLoss, Opened, Origin, Point, retry_while_moving};
 use crate::storage::{
     BucketStorage, Disk, FileStorage, InlineStorage, LogCells, MeteredStorage, OsDisk, ServerCells, SimDisk, Storage,
     WriteMode, is_bucket, names,
@@ -260,15 +258,14 @@ pub fn open_bucket_with(
     let storage = Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(bucket, env.clone()))));
     let retry = options.retry_micros;
     let loss = if options.mode == Mode::Read { OnLoss::Refuse } else { on_loss(&options) };
-    let given = options.log_at.as_ref().map(|address| address.0.as_str());
     let objects: Arc<dyn Storage> = storage.clone();
-    let movers = Movers { storage: &objects, cells, given, env: &env, retry };
+    let movers = options.movers(&objects, cells, &env);
     let open = || ObjectLog::find(&movers, loss, options.mode != Mode::Read);
     let (mut log, opened) = match open() {
         Err(e) if e.kind() == ErrorKind::NotFound && options.mode == Mode::Create => {
             check_unused(&*storage, uri)?;
             probe(&storage, &env, retry)?;
-            let created = match given {
+            let created = match movers.given {
                 Some(address) => ObjectLog::create_in_cell(&movers, address).map(|()| None),
                 None => ObjectLog::create(storage.clone(), env.clone(), retry).map(Some),
             };

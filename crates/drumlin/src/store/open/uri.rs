@@ -1,8 +1,11 @@
 //! Where stores are: what their addresses name.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::base::{Error, Result};
+use crate::storage::{BucketStorage, FileStorage, OsDisk, Storage, is_bucket};
+use crate::store::Options;
 
 /// What is written before `://`, or before `:` by mistake.
 const SCHEMES: [&str; 13] =
@@ -16,6 +19,17 @@ pub(in crate::store) fn is_in_memory(uri: &str) -> bool {
 /// Whether a store is in a bucket, where each write is a request.
 pub(in crate::store) fn is_in_bucket(uri: &str) -> bool {
     uri.split_once("://").is_some_and(|(scheme, _)| !["file", "memory"].contains(&scheme))
+}
+
+/// The storage of the store at `uri`, to be read or added to beside the process that writes its log.
+pub(in crate::store) fn open_storage(uri: &str, options: &Options) -> Result<Arc<dyn Storage>> {
+    if is_bucket(uri) {
+        return Ok(Arc::new(BucketStorage::open(uri, &options.bucket.0, options.io_threads)?));
+    }
+    if is_in_memory(uri) {
+        return Err(Error::invalid(format!("no other process can open {uri}; use a folder or a bucket")));
+    }
+    Ok(Arc::new(FileStorage::new(Arc::new(OsDisk::open(&folder_of(uri)?)?))))
 }
 
 /// The folder that `uri` names: a path, or `file:` in any of its forms, in which `%20` is a space. What looks like another

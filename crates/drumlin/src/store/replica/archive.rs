@@ -41,12 +41,12 @@ impl KeptPast {
         let mut past = Self { keep_micros, roots: archived_roots(storage)?, ..Self::default() };
         past.first = match past.roots.first() {
             Some((_, _, name)) => read_root(storage, name)?.map_or(Seq(u64::MAX), |root| root.first()),
-            None => opened.base.map_or(Seq(0), |base| base.seq),
+            None => opened.first(),
         };
         if before.max(keep_micros) > 0 {
             let base = catalog.map(|catalog| catalog.state.ledger.stored().map(|(block, _)| block));
             past.left.extend(base.into_iter().flatten());
-            let since = opened.base.map_or(Seq(0), |base| base.seq);
+            let since = opened.first();
             for entry in opened.entries.iter().filter(|entry| entry.seq > since) {
                 past.left.extend(added_blocks(entry)?);
             }
@@ -264,9 +264,8 @@ impl Iterator for ArchivedRoots<'_> {
 /// Deletes the records of what was kept, of a replica that becomes a store of its own: the rest is what an audit finds.
 pub(super) fn forget(storage: &dyn Storage) -> Result<()> {
     let records: Vec<String> = archived_roots(storage)?.into_iter().map(|(_, _, name)| name).collect();
-    if !records.is_empty() {
-        let failed = storage.delete_many(&records).into_iter().find_map(std::result::Result::err);
-        return failed.map_or(Ok(()), |e: Error| Err(e));
+    match &records[..] {
+        [] => Ok(()),
+        records => storage.delete_many(records).into_iter().collect(),
     }
-    Ok(())
 }

@@ -188,7 +188,7 @@ impl Bringer {
                     return Err(Error::snapshot_expired(format!(
                         "{}: its log begins after commit {}, so commit {until} can no longer be restored",
                         self.source.uri,
-                        opened.base.map_or(Seq(0), |base| base.seq)
+                        opened.first()
                     )));
                 }
                 opened.entries.retain(|entry| entry.seq <= until);

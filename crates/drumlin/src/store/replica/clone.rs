@@ -132,7 +132,7 @@ fn commit_at(
         return Ok((seq, None));
     }
     // A replica may have kept what it had before.
-    let mut after = first(&opened);
+    let mut after = opened.first();
     for older in ArchivedRoots::open(storage, &env.pool)? {
         let older = older?;
         let last = older.last();
@@ -147,7 +147,7 @@ fn commit_at(
             }
             return Ok((seq, Some(older)));
         }
-        after = first(&older);
+        after = older.first();
     }
     let what = match at {
         CloneAt::Commit(seq) => format!("commit {seq}"),
@@ -158,14 +158,9 @@ fn commit_at(
     )))
 }
 
-/// The first state that a log leads to.
-fn first(opened: &Opened) -> Seq {
-    opened.base.map_or(Seq(0), |base| base.seq)
-}
-
 /// The number of a commit, if this log leads to it; of a time, the last one that it has of then.
 fn commit_in(storage: &dyn Storage, opened: &Opened, at: CloneAt) -> Result<Option<Seq>> {
-    let (first, last) = (first(opened), opened.last());
+    let (first, last) = (opened.first(), opened.last());
     match at {
         CloneAt::Newest => Ok(Some(last)),
         CloneAt::Commit(seq) => Ok((first..=last).contains(&seq).then_some(seq)),

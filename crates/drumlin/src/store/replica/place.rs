@@ -39,13 +39,17 @@ impl StorePlace {
         Ok(Self::Folder(Arc::new(disk)))
     }
 
-    /// Its objects.
-    pub fn storage(&self, env: &Env) -> Arc<InlineStorage> {
-        let storage: Arc<dyn Storage> = match self {
+    /// Its objects, as they are.
+    pub fn objects(&self) -> Arc<dyn Storage> {
+        match self {
             Self::Folder(disk) => Arc::new(FileStorage::new(disk.clone())),
             Self::Bucket(bucket) => bucket.clone(),
-        };
-        Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(storage, env.clone()))))
+        }
+    }
+
+    /// Its objects, with blocks that are not on storage, and counted.
+    pub fn storage(&self, env: &Env) -> Arc<InlineStorage> {
+        Arc::new(InlineStorage::new(Arc::new(MeteredStorage::new(self.objects(), env.clone()))))
     }
 
     /// The disk, if it is a store that one process writes.
@@ -131,7 +135,7 @@ impl SourceStore {
             if newest == last {
                 self.log.knows(last);
             } else {
-                let reaches = opened.base.is_none_or(|base| base.from <= last.next());
+                let reaches = opened.base.is_none_or(|base| base.reaches(last));
                 return Ok(Some(match reaches {
                     true => News::Entries(opened.entries.into_iter().filter(|entry| entry.seq > last).collect()),
                     false => News::All(opened),

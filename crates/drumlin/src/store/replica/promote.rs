@@ -18,8 +18,8 @@ use super::target::ReplicaRole;
 use crate::base::planted::{Bug, planted};
 use crate::base::{EntryId, Env, Error, ErrorKind, Result, Seq, SessionId};
 use crate::catalog::{Effect, State};
-use crate::log::{Movers, Origin, Point, ReplicaLog, Role};
-use crate::storage::{FileStorage, ServerCells, Storage};
+use crate::log::{Origin, Point, ReplicaLog, Role};
+use crate::storage::{ServerCells, Storage};
 use crate::store::open::opening::open_bucket;
 use crate::store::open::share::share_on;
 use crate::store::{Mode, Options, Store};
@@ -171,8 +171,7 @@ fn end(
             Role::InCell { .. } | Role::Returned => {
                 // Its log is in a root from then on, which can be ended.
                 let (objects, cells): (Arc<dyn Storage>, _) = (storage, ServerCells(env.clone()));
-                let given = settings.log_at.as_ref().map(|address| address.0.as_str());
-                Movers { storage: &objects, cells: &cells, given, env, retry: settings.retry_micros }.move_back()?;
+                settings.movers(&objects, &cells, env).move_back()?;
                 continue;
             }
             Role::Ended { by: there } if *there == by => return Ok(()),
@@ -212,11 +211,7 @@ pub(super) fn become_own(
     log.set_role(Role::Written, Origin::fork(id, point))?;
     archive::forget(&*place.storage(env))?;
     let settings = Options { mode: Mode::Write, ..options.replicate.target.clone() };
-    let storage: Arc<dyn Storage> = match place {
-        StorePlace::Folder(disk) => Arc::new(FileStorage::new(disk.clone())),
-        StorePlace::Bucket(bucket) => bucket.clone(),
-    };
-    let store = open_bucket(storage, env.clone(), uri, settings)?;
+    let store = open_bucket(place.objects(), env.clone(), uri, settings)?;
     store.end_others()?;
     store.close()?;
     Ok(PromoteReport { store: id, seq: point.seq.0, ended: None })
