@@ -1,10 +1,13 @@
 //! Reports, records and figures of the core, as plain immutable objects.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use drumlin::Timestamp;
 use pyo3::prelude::*;
+
+use crate::call::detached;
 
 /// A time that becomes a `datetime` in UTC.
 pub fn time(at: Timestamp) -> SystemTime {
@@ -145,22 +148,60 @@ impl Version {
     }
 }
 
-record! {
-    /// A name for versions of tables, one of each, which stay readable until it is dropped.
-    Snapshot {
-        /// The snapshot's name.
-        name: String,
-        /// When it was taken, in UTC.
-        time: SystemTime,
-        /// The version of each table that it holds, by path.
-        versions: std::collections::BTreeMap<String, u64>,
-    } {}
+/// A name for versions of tables, one of each, which stay readable until it is dropped.
+#[pyclass(frozen, eq, module = "drumlin")]
+#[derive(Clone)]
+pub struct Snapshot {
+    info: drumlin::SnapshotInfo,
+    versions: OnceLock<BTreeMap<String, u64>>,
+}
+
+impl PartialEq for Snapshot {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |snapshot: &Self| (snapshot.info.name.clone(), snapshot.info.time, snapshot.info.tables);
+        of(self) == of(other)
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The snapshot's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// When it was taken, in UTC.
+    #[getter]
+    fn time(&self) -> SystemTime {
+        time(self.info.time)
+    }
+
+    /// How many tables it held when it was taken.
+    #[getter]
+    fn tables(&self) -> u64 {
+        self.info.tables
+    }
+
+    /// The version of each table that it holds, by path. They are looked up when this is first read.
+    #[getter]
+    fn versions(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
+        if let Some(versions) = self.versions.get() {
+            return Ok(versions.clone());
+        }
+        let found = detached(py, || self.info.versions())?;
+        let numbers = found.into_iter().map(|(path, version)| (path, version.0)).collect();
+        Ok(self.versions.get_or_init(|| numbers).clone())
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        describe(this.as_any(), &["name", "time", "tables"])
+    }
 }
 
 impl From<drumlin::SnapshotInfo> for Snapshot {
     fn from(info: drumlin::SnapshotInfo) -> Self {
-        let versions = info.versions.into_iter().map(|(path, version)| (path, version.0)).collect();
-        Self { name: info.name, time: time(info.time), versions }
+        Self { info, versions: OnceLock::new() }
     }
 }
 

@@ -20,6 +20,7 @@ mod columns {
 mod commits {
     pub mod copies;
     pub mod copy_to;
+    pub mod covers;
     pub mod rules;
     pub mod turns;
 }
@@ -122,7 +123,7 @@ use drumlin::{ErrorKind, Tables};
 
 use cells::{moves, offers};
 use columns::{constraints, evolve, evolve_model, evolve_run, partial};
-use commits::{copies, copy_to, rules, turns};
+use commits::{copies, copy_to, covers, rules, turns};
 use expiry::ttl;
 use faults::{clocks, crash, histories, histories_folder, log_faults};
 use feeds::{followers, row_feeds};
@@ -481,6 +482,7 @@ fn main() {
         (Bug::IndexLiveRows, basics::older_versions_are_covered),
         (Bug::ForgetCovers, basics::moved_row_groups_stay_covered),
         (Bug::IndexByName, basics::columns_go_by_their_ids),
+        (Bug::NewIds, basics::columns_go_by_their_ids),
         (Bug::FailedAsNull, basics::what_cannot_be_computed_is_scanned),
         (Bug::OneAlternative, basics::alternatives_are_all_asked),
         (Bug::DropEntry, basics::runs_have_all_entries),
@@ -537,6 +539,7 @@ fn main() {
         (Bug::CopyInMemory, copies::rows_in_memory_go_along),
         (Bug::ForgetMovedRetention, copies::moved_tables_keep_their_retention),
         (Bug::ForgetMovedPins, copies::moved_tables_keep_their_snapshots),
+        (Bug::KeepCovered, covers::tables_leave_what_covers_them),
         (Bug::MixShared, copies::shared_row_groups_are_kept_once),
         (Bug::OneSchemaRestored, evolve::versions_of_mixed_row_groups_are_restored),
         (Bug::ColumnsByName, evolve::names_are_swapped),

@@ -38,8 +38,11 @@ class Snapshot:
     def time(self) -> dt.datetime:
         """When it was taken, in UTC."""
     @property
+    def tables(self) -> int:
+        """How many tables it held when it was taken."""
+    @property
     def versions(self) -> dict[str, int]:
-        """The version of each table that it holds, by path."""
+        """The version of each table that it holds, by path. They are looked up when this is first read."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]

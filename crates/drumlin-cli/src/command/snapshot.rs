@@ -71,7 +71,7 @@ impl Snapshot {
                 let store = place.write()?;
                 let snapshot = store.snapshot(&name, &pattern)?;
                 store.close()?;
-                writeln!(out, "{name}: {}", counted(snapshot.versions.len() as u64, "table"))?;
+                writeln!(out, "{name}: {}", counted(snapshot.tables, "table"))?;
             }
             Snapshot::List(list) => list.run(out)?,
             Snapshot::Drop(Drop { place, name }) => {
@@ -90,15 +90,15 @@ impl List {
         let snapshots = self.place.read()?.snapshots()?;
         if self.json {
             let snapshots = snapshots.iter().map(|snapshot| {
-                let version = |(path, version): &(String, drumlin::Version)| (path.clone(), json!(version.0));
-                let versions: serde_json::Map<_, _> = snapshot.versions.iter().map(version).collect();
-                json!({ "name": snapshot.name, "time": time(snapshot.time), "versions": versions })
+                let version = |(path, version): (String, drumlin::Version)| (path, json!(version.0));
+                let versions: serde_json::Map<_, _> = snapshot.versions()?.into_iter().map(version).collect();
+                Ok(json!({ "name": snapshot.name, "time": time(snapshot.time), "versions": versions }))
             });
-            return Ok(out.json(&snapshots.collect())?);
+            return Ok(out.json(&snapshots.collect::<drumlin::Result<_>>()?)?);
         }
         let mut grid = Grid::new([("snapshot", Align::Left), ("time", Align::Left), ("tables", Align::Right)]);
         for snapshot in snapshots {
-            grid.row([snapshot.name, time(snapshot.time), count(snapshot.versions.len() as u64)]);
+            grid.row([snapshot.name, time(snapshot.time), count(snapshot.tables)]);
         }
         if grid.len() > 0 {
             grid.print(out)?;

@@ -346,6 +346,10 @@ pub enum Bug {
     TakeForbidden = 56,
     /// An entry that was handed in is added though it is in the log.
     TakeTwice = 57,
+    /// A table changes and leaves no snapshot that covers it.
+    KeepCovered = 58,
+    /// A frame that replaces all rows makes other columns of those that were renamed.
+    NewIds = 59,
 }
 
 #[cfg(feature = "planted-bugs")]

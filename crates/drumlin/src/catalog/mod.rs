@@ -4,6 +4,7 @@
 //! Pure: no clock, no randomness, no I/O. Applying the same effects to the same state gives the same state, on every
 //! machine that reads the log.
 
+mod covers;
 mod effects;
 mod followers;
 mod holds;
@@ -21,14 +22,15 @@ mod tables;
 mod trash;
 mod tree;
 
+pub use covers::{Cover, CoverId, Covers};
 pub use effects::changes::{Change, Changes, NodeChange};
 pub use effects::draft::{Draft, DraftMark};
 pub use effects::effect::Effect;
 pub use effects::events::{Event, NodeEvent, TableAction, TableEvent, events};
 pub use effects::features::{
-    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_ERASED, FEATURE_GENERATED,
-    FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_JOBS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE, FEATURE_TTL,
-    FEATURE_UNIQUE, FEATURE_VIEWS, FEATURES_KEPT, FEATURES_KNOWN,
+    FEATURE_ADOPTED, FEATURE_CHANGES, FEATURE_CONSTRAINTS, FEATURE_COPIES, FEATURE_COVERS, FEATURE_ERASED,
+    FEATURE_GENERATED, FEATURE_HISTORY, FEATURE_HOLDS, FEATURE_JOBS, FEATURE_NOTES, FEATURE_PATCHES, FEATURE_PURGE,
+    FEATURE_TTL, FEATURE_UNIQUE, FEATURE_VIEWS, FEATURES_KEPT, FEATURES_KNOWN,
 };
 pub use effects::footprint::{Footprint, Read, carry_over, check_written};
 pub use effects::node_effects::{Cause, NodeEffect, NodeEffects, NodeReader};

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule, Sequences,
-    Sessions, TableMap, Totals, Trash, Trigger, Views,
+    Covers, Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule,
+    Sequences, Sessions, TableMap, Totals, Trash, Trigger, Views,
 };
 use crate::base::{BlockId, EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
@@ -32,7 +32,7 @@ use crate::table::TableState;
 pub struct Snapshot {
     /// When it was taken.
     pub time: Timestamp,
-    /// What it holds, by the path that the table had.
+    /// The versions that it names, by the path that the table had; none if it covers tables, see [`Covers`].
     pub pins: BTreeMap<Path, (TableId, Version)>,
 }
 
@@ -65,6 +65,8 @@ pub struct State {
     pub presences: Presences,
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
+    /// What those cover that name no versions.
+    pub covers: Covers,
     /// The use of blocks.
     pub ledger: Ledger,
     /// The last commit that erased rows from all versions, or row groups that had such rows; 0 if there is none.
@@ -138,6 +140,7 @@ impl State {
             row_views: self.row_views.clone(),
             presences: self.presences.clone(),
             snapshots: self.snapshots.clone(),
+            covers: self.covers.clone(),
             ledger: self.ledger.clone(),
             holds: self.holds.clone(),
             uses: self.uses,
@@ -414,6 +417,7 @@ impl State {
             self.tables.remove(id)?;
             self.sequences.forget(id);
             self.followers.forget(id);
+            self.covers.forget(id);
         } else {
             self.tables.put(table)?;
         }

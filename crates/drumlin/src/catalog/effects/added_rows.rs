@@ -27,6 +27,7 @@ impl Effect {
             | Effect::Condemn { .. }
             | Effect::Reclaimed { .. }
             | Effect::PutSnapshot { .. }
+            | Effect::CoverTables { .. }
             | Effect::DropSnapshot { .. }
             | Effect::SetDefaultRetention { .. }
             | Effect::PutProjection { .. }

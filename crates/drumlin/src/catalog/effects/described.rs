@@ -37,7 +37,7 @@ impl Effect {
             Effect::DropTable { .. } | Effect::Condemn { .. } => "drops a table",
             Effect::UndropTable { .. } => "restores a dropped table",
             Effect::Reclaimed { .. } => "deletes blocks",
-            Effect::PutSnapshot { .. } => "creates a snapshot",
+            Effect::PutSnapshot { .. } | Effect::CoverTables { .. } => "creates a snapshot",
             Effect::DropSnapshot { .. } => "drops a snapshot",
             Effect::PutProjection { .. } | Effect::DropProjection { .. } => "creates or drops a projection",
             Effect::PutTrigger { .. } | Effect::TriggerDone { .. } | Effect::DropTrigger { .. } => "changes a trigger",

@@ -420,6 +420,15 @@ pub enum Effect {
         /// The layout, whose columns go by their ids, with a number that no other has; `None` for none.
         layout: Option<StoredLayout>,
     },
+    /// Takes a snapshot of the newest versions of all tables in the tree that match, see [`crate::catalog::Covers`].
+    CoverTables {
+        /// Its name; must be free.
+        name: String,
+        /// Which paths match.
+        pattern: String,
+        /// How many tables these are.
+        tables: u64,
+    },
 }
 
 impl Effect {

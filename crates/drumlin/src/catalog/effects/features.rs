@@ -25,7 +25,8 @@ pub const FEATURES_KNOWN: u64 = FEATURE_HISTORY
     | FEATURE_LAYOUT
     | FEATURE_ERASED
     | FEATURE_REPLICAS
-    | FEATURE_JOBS;
+    | FEATURE_JOBS
+    | FEATURE_COVERS;
 /// Those that the tables of a catalog snapshot have too.
 pub const FEATURES_KEPT: u64 = FEATURE_COPIES
     | FEATURE_CHANGES
@@ -87,6 +88,8 @@ pub const FEATURE_ERASED: u64 = 524288;
 pub const FEATURE_REPLICAS: u64 = 1048576;
 /// The catalog snapshot has committed jobs in chunks of their own. No entry has it.
 pub const FEATURE_JOBS: u64 = 2097152;
+/// The entry takes a snapshot of all tables that match a pattern, or the catalog snapshot has such ones.
+pub const FEATURE_COVERS: u64 = 4194304;
 
 /// What a reader of a schema must know.
 fn of_schema(schema: &StoredSchema) -> u64 {
@@ -130,6 +133,7 @@ impl Effect {
             Effect::ReorderTable { reorder, .. } => FEATURE_REORDER | of_groups(reorder.outputs()),
             Effect::RewriteTable { rewrite, .. } => of_groups(rewrite.outputs.iter()),
             Effect::SetLayout { .. } => FEATURE_LAYOUT,
+            Effect::CoverTables { .. } => FEATURE_COVERS,
             Effect::AdvanceSequences { .. } => FEATURE_GENERATED,
             Effect::PutFollower { .. } => FEATURE_FOLLOWERS,
             Effect::Presences(_) => FEATURE_PRESENCES,

@@ -177,10 +177,15 @@ fn touched(read: &Read, base: &State, now: &State) -> Result<bool> {
             (Some(then), Some(now)) => !now.lists_all_of(&then),
             (then, now) => then.is_some() != now.is_some(),
         },
-        Read::Snapshot(name) => base.snapshots.get(name) != now.snapshots.get(name),
+        Read::Snapshot(name) => {
+            base.snapshots.get(name) != now.snapshots.get(name) || base.covers.get(name) != now.covers.get(name)
+        }
         Read::Projection(name) => !base.same_projection(now, name),
         Read::Projections => !base.same_projections(now),
-        Read::Snapshots => !base.snapshots.ptr_eq(&now.snapshots) && base.snapshots != now.snapshots,
+        Read::Snapshots => {
+            let same = base.snapshots.ptr_eq(&now.snapshots) || base.snapshots == now.snapshots;
+            !same || !base.covers.are_those_of(&now.covers)
+        }
         Read::All => !base.same(now),
         // The commit's time tells: see [`Footprint::check_expiry`].
         Read::Until(..) => false,

@@ -138,6 +138,11 @@ impl Pattern {
         self.parts.iter().all(|part| matches!(part, Part::Name(_))).then_some(&self.prefix)
     }
 
+    /// Whether it is `**`, which matches every path.
+    pub fn is_all(&self) -> bool {
+        self.parts == [Part::Deep]
+    }
+
     /// The names before the first that may vary: everything that matches is at or below this path. Empty if there are
     /// none.
     pub fn prefix(&self) -> &str {

@@ -1,13 +1,11 @@
 //! `apply`: the only way in which the state of a store changes.
 
-use std::sync::Arc;
-
-use super::{Declared, Snapshot, State};
+use super::{Declared, State};
 use crate::base::planted::{Bug, planted};
-use crate::base::{Error, Result, Seq, TableId, Timestamp, Version};
+use crate::base::{Error, Result, Seq, Timestamp};
 use crate::catalog::tree::nodes::refuse_tables;
 use crate::catalog::{
-    Cause, Effect, FEATURES_KEPT, Keep, NodeEffect, NodeEffects, Path, Payload, Rule, TransactionRecord, Trigger,
+    Cause, Effect, FEATURES_KEPT, Keep, NodeEffect, NodeEffects, Pattern, Payload, Rule, TransactionRecord, Trigger,
 };
 use crate::table::TableState;
 
@@ -79,12 +77,12 @@ impl State {
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
             Effect::ReorderTable { table, reorder } => self.reorder(*table, reorder, seq)?,
             Effect::WriteRows { table, version, rows } => {
-                let next = self.get(*table)?.write_rows(*version, rows, seq, time)?;
+                let next = self.to_change(*table)?.write_rows(*version, rows, seq, time)?;
                 self.tables.put(next)?;
                 self.unsettled.insert(*table);
             }
             Effect::FreezeRows { table } => {
-                let next = self.get(*table)?.freeze(seq, time)?;
+                let next = self.to_change(*table)?.freeze(seq, time)?;
                 self.tables.put(next)?;
             }
             Effect::FlushRows { table, flush } => self.flush(*table, flush, &[], seq)?,
@@ -94,7 +92,7 @@ impl State {
             }
             Effect::MoveShared { tables, moves } => self.move_groups(tables, moves, seq)?,
             Effect::SetSchemas { table, schemas } => {
-                let next = self.get(*table)?.with_schemas(schemas, seq)?;
+                let next = self.to_change(*table)?.with_schemas(schemas, seq)?;
                 self.tables.put(next)?;
             }
             Effect::SetMetadata { table, version, metadata } => {
@@ -142,7 +140,7 @@ impl State {
             Effect::EraseRows { tables, rows, histories } => self.erase_rows(tables, rows, histories, seq)?,
             Effect::ShrinkGroups { tables, groups } => self.shrink_groups(tables, groups, seq)?,
             Effect::DeleteVersions { table, versions } => {
-                let (mut next, copies) = self.get(*table)?.delete_versions(versions, seq, time)?;
+                let (mut next, copies) = self.to_change(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));
                 self.shed(&mut next, seq)?;
                 self.tables.put(next)?;
@@ -174,6 +172,10 @@ impl State {
             }
             Effect::Reclaimed { blocks } => blocks.iter().for_each(|block| self.ledger.reclaimed(*block)),
             Effect::PutSnapshot { name, pins } => self.put_snapshot(name, pins, time)?,
+            Effect::CoverTables { name, pattern, tables } => {
+                self.put_snapshot(name, &[], time)?;
+                self.covers.put(name, Pattern::new(pattern)?, self.last_table, *tables, seq);
+            }
             Effect::PutProjection { name, projection } => {
                 let rule = Rule::Fields(projection.clone());
                 rule.check()?;
@@ -203,7 +205,8 @@ impl State {
             Effect::DropSnapshot { name } => {
                 let missing = || Error::not_found(format!("snapshot '{name}' does not exist"));
                 let snapshot = self.snapshots.remove(name).ok_or_else(missing)?;
-                for (id, version) in snapshot.pins.values() {
+                let pinned = self.covers.remove(name);
+                for (id, version) in snapshot.pins.values().chain(&pinned) {
                     let mut table = TableState::clone(&*self.get(*id)?);
                     table.unpin(*version);
                     let gone = !self.paths.contains_key(id) && !self.trash.contains(*id);
@@ -239,20 +242,6 @@ impl State {
                 }
             }
         }
-        Ok(())
-    }
-
-    fn put_snapshot(&mut self, name: &str, pins: &[(Path, TableId, Version)], time: Timestamp) -> Result<()> {
-        if self.snapshots.contains_key(name) {
-            return Err(Error::already_exists(format!("snapshot '{name}' already exists")));
-        }
-        for (_, id, version) in pins {
-            let mut table = TableState::clone(&*self.get(*id)?);
-            table.pin(*version)?;
-            self.tables.put(table)?;
-        }
-        let pins = pins.iter().map(|(path, id, version)| (path.clone(), (*id, *version))).collect();
-        self.snapshots.insert(name.to_owned(), Arc::new(Snapshot { time, pins }));
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl State {
     ) -> Result<()> {
         self.sequences.take_in(table, from);
         let from = self.get(from)?;
-        let restored = self.get(table)?.restored(&from, version, seq, time);
+        let restored = self.to_change(table)?.restored(&from, version, seq, time);
         let (next, taken) = restored.map_err(|e| match self.paths.get(&table) {
             Some(path) => e.context(format!("'{path}'")),
             None => e,
@@ -104,6 +104,7 @@ impl State {
 
     /// Takes a table off the tree; returns the path that it had.
     pub(super) fn unlink(&mut self, id: TableId, seq: Seq) -> Result<Path> {
+        self.leave_covers(id)?;
         let missing = || Error::not_found(format!("table {id} is not in the tree"));
         let path = self.paths.remove(&id).ok_or_else(missing)?;
         self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = None));
@@ -115,6 +116,8 @@ impl State {
         if self.table_id_at(path).is_some() {
             return Err(Error::already_exists(format!("'{path}' already holds a table")));
         }
+        // None covers it here.
+        self.leave_covers(id)?;
         // Another retention may apply to it.
         self.tables.keep_open(id)?;
         self.tree.edit(path.as_str(), seq, |node| node.edit_extra(|extra| extra.table = Some(id)));

@@ -95,7 +95,7 @@ impl State {
 
     /// The tables that are not in the tree: in the trash, or held by snapshots only.
     pub fn tables_off_tree(&self) -> impl Iterator<Item = Result<Arc<TableState>>> {
-        let pinned = self.snapshots.values().flat_map(|snapshot| snapshot.pins.values().map(|(id, _)| *id));
+        let pinned = self.pins().map(|(_, id, _)| id);
         let ids: BTreeSet<TableId> = self.trash.tables().keys().copied().chain(pinned).collect();
         let unlinked = ids.into_iter().filter(|id| !self.paths.contains_key(id));
         unlinked.filter_map(|id| self.table(id).transpose())

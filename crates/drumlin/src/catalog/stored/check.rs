@@ -60,12 +60,10 @@ impl State {
             return bad("the use of blocks does not match the tables".into());
         }
         let mut held: BTreeMap<(TableId, crate::base::Version), u32> = BTreeMap::new();
-        for (name, snapshot) in &self.snapshots {
-            for pin in snapshot.pins.values() {
-                *held.entry(*pin).or_insert(0) += 1;
-                if !pins.contains_key(pin) {
-                    return bad(format!("snapshot '{name}' holds a version that does not exist"));
-                }
+        for (path, id, version) in self.pins() {
+            *held.entry((id, version)).or_insert(0) += 1;
+            if !pins.contains_key(&(id, version)) {
+                return bad(format!("a snapshot holds a version of '{path}' that does not exist"));
             }
         }
         if totals != self.totals() {
@@ -81,6 +79,7 @@ impl State {
         if self.presences.open.keys().any(|number| *number > self.presences.last) {
             return bad("a presence has an impossible number".into());
         }
+        self.covers.check(&self.snapshots, &ids, self.last_table)?;
         self.check_tree(Some(&ids))?;
         Ok(said)
     }

@@ -28,8 +28,8 @@ use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{
-    FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Presences, RowViews, Sequences, State,
-    TableMap, Trash,
+    CoverId, Covers, FEATURE_COVERS, FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Path,
+    Presences, RowViews, Sequences, State, TableMap, Trash,
 };
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
@@ -105,6 +105,13 @@ pub struct Index {
     /// After that, if there are any: committed jobs. Indexes of before have them among the holds.
     #[serde(skip)]
     jobs: Chunks<String>,
+    /// After those, if there are any: what snapshots cover, and then what they have pinned and which tables have left them.
+    #[serde(skip)]
+    covers: Chunks<String>,
+    #[serde(skip)]
+    cover_pins: Chunks<(CoverId, Path)>,
+    #[serde(skip)]
+    left: Chunks<TableId>,
 }
 
 impl Index {
@@ -120,6 +127,7 @@ impl Index {
             !self.row_views.is_empty(),
             self.erased > Seq(0),
             !self.jobs.is_empty(),
+            !self.covers.is_empty(),
         ];
         let encode = || {
             let bytes = add(add(postcard::to_stdvec(self)?, &self.instants)?, &self.holds)?;
@@ -131,7 +139,8 @@ impl Index {
                     2 => add(bytes, &self.presences)?,
                     3 => add(bytes, &self.row_views)?,
                     4 => add(bytes, &self.erased)?,
-                    _ => add(bytes, &self.jobs)?,
+                    5 => add(bytes, &self.jobs)?,
+                    _ => add(add(add(bytes, &self.covers)?, &self.cover_pins)?, &self.left)?,
                 };
             }
             Ok(bytes)
@@ -165,6 +174,9 @@ impl Index {
                 row_views: take(&mut rest)?,
                 erased: take(&mut rest)?,
                 jobs: take(&mut rest)?,
+                covers: take(&mut rest)?,
+                cover_pins: take(&mut rest)?,
+                left: take(&mut rest)?,
                 ..index
             };
             Ok::<_, postcard::Error>((index, rest))
@@ -234,11 +246,25 @@ impl Index {
                 &mut pack,
             )?,
             holds: now.holds.without_jobs(),
-            uses: now.uses & !FEATURE_JOBS
+            uses: now.uses & !(FEATURE_JOBS | FEATURE_COVERS)
                 | if now.erased > Seq(0) { FEATURE_ERASED } else { 0 }
-                | if jobs.is_empty() { 0 } else { FEATURE_JOBS },
+                | if jobs.is_empty() { 0 } else { FEATURE_JOBS }
+                | if now.covers.is_empty() { 0 } else { FEATURE_COVERS },
             erased: now.erased,
             jobs: write_map(Section::new(&old.jobs, &emptied), jobs_then, jobs, &mut pack)?,
+            covers: write_map(
+                Section::new(&old.covers, &emptied),
+                &then.covers.by_name,
+                &now.covers.by_name,
+                &mut pack,
+            )?,
+            cover_pins: write_map(
+                Section::new(&old.cover_pins, &emptied),
+                &then.covers.pins,
+                &now.covers.pins,
+                &mut pack,
+            )?,
+            left: write_map(Section::new(&old.left, &emptied), &then.covers.left, &now.covers.left, &mut pack)?,
         };
         let written = pack.parts.iter().map(|part| part.len() as u64).sum();
         let needed: BTreeSet<Seq> = index.places().map(|place| place.object).collect();
@@ -262,6 +288,9 @@ impl Index {
             .chain(of(&self.followers))
             .chain(of(&self.row_views))
             .chain(of(&self.jobs))
+            .chain(of(&self.covers))
+            .chain(of(&self.cover_pins))
+            .chain(of(&self.left))
     }
 
     /// The places of those chunks that are pages of tables, see [`crate::catalog::unpack_page`].
@@ -311,8 +340,11 @@ impl Index {
         state.followers = Followers(read_map(chunks.by_ref().take(self.followers.len()))?);
         state.row_views = RowViews(read_map(chunks.by_ref().take(self.row_views.len()))?);
         if !self.jobs.is_empty() {
-            state.holds.jobs = read_map(chunks.take(self.jobs.len()))?;
+            state.holds.jobs = read_map(chunks.by_ref().take(self.jobs.len()))?;
         }
+        let covers = read_map(chunks.by_ref().take(self.covers.len()))?;
+        let pins = read_map(chunks.by_ref().take(self.cover_pins.len()))?;
+        state.covers = Covers::of(covers, pins, read_map(chunks.take(self.left.len()))?);
         Ok(state)
     }
 
@@ -446,8 +478,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{EntryId, Timestamp, checksum_at};
-    use crate::catalog::{Job, Payload, TransactionRecord};
+    use crate::base::{EntryId, Timestamp, Version, checksum_at};
+    use crate::catalog::{Job, Pattern, Payload, TransactionRecord};
 
     /// Objects as in storage.
     #[derive(Default)]
@@ -518,6 +550,18 @@ mod tests {
             if round % 50 == 0 {
                 state.holds.jobs.clear();
             }
+            let name = |n: u64| format!("snapshot {}", n % 40);
+            if !few {
+                let pattern = Pattern::new("a/n*/**").unwrap();
+                state.covers.remove(&name(round));
+                state.covers.put(&name(round), pattern, TableId(round * 7), 3, state.seq);
+                let path = Path::new(&format!("a/n1/{round}")).unwrap();
+                state.covers.leave(TableId(rng.u64(1..2000)), Some((&path, Version(round))));
+                state.covers.remove(&name(round * 7));
+            }
+            if round % 90 == 0 {
+                (0..40).for_each(|n| drop(state.covers.remove(&name(n))));
+            }
             state.finish(
                 state.seq.next(),
                 Timestamp(round as i64),
@@ -531,6 +575,8 @@ mod tests {
             );
             assert!(read.holds == state.holds);
             assert_eq!(index.uses & FEATURE_JOBS > 0, round % 50 > 0);
+            assert_eq!(index.uses & FEATURE_COVERS > 0, !state.covers.is_empty());
+            assert_eq!(read.covers, state.covers);
             // Jobs are none of it, however many there are.
             assert_eq!(index.holds, state.holds.without_jobs());
             let whole: u64 = index.places().map(|place| place.bytes).sum();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::catalog::{Effect, Ledger, Path, Sessions, Snapshot, State, TableMap, TransactionRecord};
+use crate::catalog::{Cover, Covers, Effect, Ledger, Path, Sessions, Snapshot, State, TableMap, TransactionRecord};
 use crate::table::{PinnedVersion, TableState};
 
 /// Something that had to be left out, or put elsewhere, to make a state consistent.
@@ -91,8 +91,10 @@ impl State {
     fn count_pins(&mut self, mended: &mut Vec<Mended>) -> Result<()> {
         let mut held: BTreeMap<(TableId, Version), u32> = BTreeMap::new();
         let snapshots = std::mem::take(&mut self.snapshots);
+        let covers = std::mem::take(&mut self.covers);
         for (name, snapshot) in snapshots {
             let mut pins = snapshot.pins.clone();
+            pins.extend(covers.get(&name).into_iter().flat_map(|cover| self.held_by(cover, &covers)));
             pins.retain(|path, (id, version)| {
                 let there = self.tables.get_open(*id).is_some_and(|table| table.version(*version).is_some());
                 if !there {
@@ -137,6 +139,20 @@ impl State {
             self.snapshots.insert(name, Arc::new(snapshot));
         }
         Ok(())
+    }
+
+    /// What a cover held, as far as it is known.
+    fn held_by(&self, cover: &Cover, covers: &Covers) -> Vec<(Path, (TableId, Version))> {
+        let mut held = Vec::new();
+        self.tree.each(|path, node| {
+            let table = node.table().filter(|id| covers.covers(cover, *id, &Path::trusted(path)));
+            if let Some(newest) = table.and_then(|id| self.tables.get_open(id)).and_then(|table| table.newest()) {
+                held.push((Path::trusted(path), (table.unwrap_or_default(), newest.version)));
+            }
+        });
+        // Where both are known, what was pinned is so.
+        held.extend(covers.pins_of(cover).map(|(path, pin)| (path.clone(), *pin)));
+        held
     }
 
     /// Finds a place for tables that were in the tree, as their versions show, but no longer are.

@@ -65,7 +65,8 @@ impl Which {
         let mut copies = Vec::new();
         let as_of = &*as_of.settled(state);
         if let AsOf::Snapshot(name) = as_of {
-            for (from, (table, version)) in state.held_where(snapshot_of(state, name)?, |path| self.names(path)) {
+            snapshot_of(state, name)?;
+            for (from, (table, version)) in state.held_where(name, |path| self.names(path))? {
                 let copy = |to| CopyOf { table, version: Some(version), from: from.clone(), to };
                 copies.extend(self.target(&from)?.map(copy));
             }
@@ -293,7 +294,8 @@ fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf
     let as_of = &*as_of.settled(state);
     let copy = |path: &Path, table, version| CopyOf { table, version, from: path.clone(), to: path.clone() };
     if let AsOf::Snapshot(name) = as_of {
-        let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));
+        snapshot_of(state, name)?;
+        let held = state.held_where(name, |path| pattern.matches_path(path.as_str()))?;
         let held = held.into_iter().filter(|(_, (table, _))| state.row_views.get(*table).is_none());
         found.extend(held.map(|(path, (table, version))| copy(&path, table, Some(version))));
     } else {

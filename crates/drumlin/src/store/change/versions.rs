@@ -60,14 +60,42 @@ impl VersionInfo {
 }
 
 /// A snapshot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct SnapshotInfo {
     /// Its name.
     pub name: String,
     /// When it was taken.
     pub time: Timestamp,
-    /// What it holds, in path order.
-    pub versions: Vec<(String, Version)>,
+    /// How many tables it held then.
+    pub tables: u64,
+    state: Arc<State>,
+}
+
+impl SnapshotInfo {
+    fn of(state: &Arc<State>, name: &str) -> Option<Self> {
+        let (time, tables) = (state.snapshots.get(name)?.time, state.held_len(name));
+        Some(Self { name: name.to_owned(), time, tables, state: state.clone() })
+    }
+
+    /// What it holds, in path order. O(that).
+    ///
+    /// # Errors
+    /// `Corrupt` if the record of a table is damaged.
+    pub fn versions(&self) -> Result<Vec<(String, Version)>> {
+        let held = self.state.held_where(&self.name, |_| true)?;
+        Ok(held.into_iter().map(|(path, (_, version))| (path.to_string(), version)).collect())
+    }
+}
+
+impl std::fmt::Debug for SnapshotInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, time, tables, state: _ } = self;
+        f.debug_struct("SnapshotInfo")
+            .field("name", name)
+            .field("time", time)
+            .field("tables", tables)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What deleting versions did.
@@ -172,8 +200,7 @@ impl Store {
                 self.commit_effects(move |state| hold_versions(state, &wanted, Some(&other), &versions))?
             }
         };
-        let snapshot = after.snapshots.get(name).expect("just made");
-        Ok(describe(name, snapshot))
+        Ok(SnapshotInfo::of(&after, name).expect("just made"))
     }
 
     /// Drops a snapshot. What it alone held becomes reclaimable.
@@ -191,7 +218,8 @@ impl Store {
     /// # Errors
     /// `Closed`.
     pub fn snapshots(&self) -> Result<Vec<SnapshotInfo>> {
-        Ok(self.state()?.snapshots.iter().map(|(name, snapshot)| describe(name, snapshot)).collect())
+        let state = self.state()?;
+        Ok(state.snapshots.keys().filter_map(|name| SnapshotInfo::of(&state, name)).collect())
     }
 
     /// Sets how many versions the tables at `path` and below it keep; `None` inherits from the node above. `path` may
@@ -223,21 +251,17 @@ impl Store {
     }
 }
 
-/// What makes a snapshot of the newest versions of all tables that match.
+/// What makes a snapshot of the newest versions of all tables that match. O(tables with rows in memory), and the nodes that the pattern passes.
 fn hold_newest(state: &State, name: &str, pattern: &Pattern) -> Result<Vec<Effect>> {
-    let (mut pins, mut effects) = (Vec::new(), Vec::new());
-    for found in state.tables_matching(pattern) {
-        let (path, table) = found?;
-        let newest = table.newest().expect("every table has a version").version;
-        // Rows written by key since belong to the snapshot: they get a version of their own.
-        let version = if table.active().is_some() { table.next_version() } else { newest };
-        effects.extend(table.active().map(|_| Effect::FreezeRows { table: table.id }));
-        pins.push((path.clone(), table.id, version));
-    }
-    if pins.is_empty() {
+    let tables = state.count_matching(pattern);
+    if tables == 0 {
         return Err(Error::not_found(format!("no table matches '{pattern}'")));
     }
-    effects.push(Effect::PutSnapshot { name: name.to_owned(), pins });
+    // Rows written by key since the newest version belong to the snapshot: they get a version of their own.
+    let matches = |id: TableId| state.path_of(id).is_some_and(|path| pattern.matches_path(path.as_str()));
+    let written = state.open_tables().filter(|table| table.active().is_some() && matches(table.id));
+    let mut effects: Vec<Effect> = written.map(|table| Effect::FreezeRows { table: table.id }).collect();
+    effects.push(Effect::CoverTables { name: name.to_owned(), pattern: pattern.to_string(), tables });
     Ok(effects)
 }
 
@@ -252,8 +276,8 @@ fn hold_versions(
     let mut pins: BTreeMap<Path, (TableId, Version)> = BTreeMap::new();
     if let Some(other) = including {
         let missing = || Error::not_found(format!("snapshot '{other}' does not exist"));
-        let other = state.snapshots.get(other).ok_or_else(missing)?;
-        pins.extend(other.pins.iter().map(|(path, pin)| (path.clone(), *pin)));
+        state.snapshots.get(other).ok_or_else(missing)?;
+        pins.extend(state.held_where(other, |_| true)?);
     }
     for (path, version) in versions {
         let table = table_at(state, path)?;
@@ -360,9 +384,4 @@ pub(in crate::store) fn bytes_deleted_from(state: &State, effects: &[Effect]) ->
         }
     }
     Ok(addresses.iter().map(Address::bytes).sum())
-}
-
-fn describe(name: &str, snapshot: &Arc<crate::catalog::Snapshot>) -> SnapshotInfo {
-    let versions = snapshot.pins.iter().map(|(path, (_, version))| (path.to_string(), *version)).collect();
-    SnapshotInfo { name: name.to_owned(), time: snapshot.time, versions }
 }

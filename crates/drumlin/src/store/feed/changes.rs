@@ -40,7 +40,7 @@ pub enum SettingChange<'a> {
         /// Its name.
         name: &'a str,
         /// How many tables it holds.
-        tables: usize,
+        tables: u64,
     },
     /// A snapshot was dropped.
     SnapshotDropped {
@@ -91,7 +91,8 @@ impl Commit {
     pub fn settings(&self) -> impl Iterator<Item = SettingChange<'_>> {
         self.record.transactions.iter().flat_map(|transaction| &transaction.effects).filter_map(|effect| {
             Some(match effect {
-                Effect::PutSnapshot { name, pins } => SettingChange::Snapshot { name, tables: pins.len() },
+                Effect::PutSnapshot { name, pins } => SettingChange::Snapshot { name, tables: pins.len() as u64 },
+                Effect::CoverTables { name, tables, .. } => SettingChange::Snapshot { name, tables: *tables },
                 Effect::DropSnapshot { name } => SettingChange::SnapshotDropped { name },
                 Effect::SetRetention { path, retention } => {
                     SettingChange::Retention { path: Some(path.as_str()), retention: *retention }

@@ -10,7 +10,6 @@ use super::table::Table;
 use crate::base::{Cancel, Error, Result, Version};
 use crate::catalog::{Path, Read, State};
 use crate::store::parts::Pin;
-use crate::store::read::history::snapshots_of;
 use crate::store::read::resolve::{resolve, table_at};
 use crate::store::{AsOf, LookupOptions, Place, ReadOptions, TableOptions, TableStat, TableView, VersionInfo};
 use crate::table::{
@@ -256,7 +255,7 @@ impl Table {
             },
             |state, _| {
                 let table = &table_at(state, &path)?;
-                let (store, holders) = (self.place.store(), snapshots_of(state, &path, table));
+                let (store, holders) = (self.place.store(), state.holders_of(&path, table));
                 table.versions.iter().map(|record| store.version_info(state, table, record, &holders)).collect()
             },
         )

@@ -23,9 +23,9 @@ pub(in crate::store) fn family(state: &State, pattern: &Pattern) -> Result<Famil
     let mut family: Family = state.ids_matching(pattern).map(|(_, table)| (table, true)).collect();
     let trash = state.trash.tables().iter().filter(|(_, trash)| pattern.matches_path(trash.path.as_str()));
     family.extend(trash.map(|(id, _)| (*id, true)));
-    for (path, (id, _)) in state.snapshots.values().flat_map(|snapshot| &snapshot.pins) {
-        if pattern.matches_path(path.as_str()) && state.table(*id)?.is_some() {
-            family.insert(*id, true);
+    for (path, id, _) in state.pins() {
+        if pattern.matches_path(path.as_str()) && state.table(id)?.is_some() {
+            family.insert(id, true);
         }
     }
     let (mut by_ancestor, mut by_address) = (BTreeMap::<TableId, Vec<TableId>>::new(), BTreeMap::new());
@@ -66,10 +66,7 @@ pub(in crate::store) fn members(state: &State, family: &Family) -> Result<Vec<Ar
 
 /// Where a table is, or was.
 pub(in crate::store) fn place_of(state: &State, id: TableId) -> String {
-    let pinned = || {
-        let mut pins = state.snapshots.values().flat_map(|snapshot| &snapshot.pins);
-        pins.find(|(_, (table, _))| *table == id).map(|(path, _)| path)
-    };
+    let pinned = || state.pins().find(|(_, table, _)| *table == id).map(|(path, ..)| path);
     let path = state.path_of(id).or_else(|| state.trash.get(id).map(|trash| &trash.path)).or_else(pinned);
     path.map_or_else(|| format!("(table {id})"), ToString::to_string)
 }

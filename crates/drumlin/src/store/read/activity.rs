@@ -91,13 +91,16 @@ impl Activity {
         let state = store.state()?;
         let summary = |(name, snapshot): (&String, &std::sync::Arc<crate::catalog::Snapshot>)| {
             let version = match &path {
-                Some(path) => Some(snapshot.pins.get(path)?.1),
+                Some(path) => match state.held_then(name, path)? {
+                    Some((_, version)) => Some(version),
+                    None => return Ok(None),
+                },
                 None => None,
             };
-            let tables = snapshot.pins.len() as u64;
-            Some(SnapshotSummary { name: name.clone(), time: snapshot.time, tables, version })
+            let tables = state.held_len(name);
+            Ok(Some(SnapshotSummary { name: name.clone(), time: snapshot.time, tables, version }))
         };
-        Ok(state.snapshots.iter().filter_map(summary).collect())
+        state.snapshots.iter().map(summary).filter_map(Result::transpose).collect()
     }
 }
 

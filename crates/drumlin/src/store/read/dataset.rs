@@ -577,7 +577,8 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
              conditions on names"
         )));
     }
-    let held = state.held_where(snapshot_of(state, name)?, |path| pattern.matches_path(path.as_str()));
+    snapshot_of(state, name)?;
+    let held = state.held_where(name, |path| pattern.matches_path(path.as_str()))?;
     Ok(held.into_iter().map(|(path, _)| path).collect())
 }
 

@@ -69,7 +69,7 @@ impl Place {
             let mut holders: BTreeMap<TableId, BTreeMap<Version, Vec<String>>> = BTreeMap::new();
             let described = all.into_iter().map(|(path, id, version, _)| {
                 let table = state.get(id)?;
-                let holders = holders.entry(id).or_insert_with(|| snapshots_of(state, path, &table));
+                let holders = holders.entry(id).or_insert_with(|| state.holders_of(path, &table));
                 let record = table.record(version)?;
                 Ok((path.to_string(), self.store().version_info(state, &table, record, holders)?))
             });
@@ -93,21 +93,4 @@ impl Store {
         }
         Ok(info)
     }
-}
-
-/// The snapshots that hold versions of the table at `path`.
-pub(in crate::store) fn snapshots_of(state: &State, path: &Path, table: &TableState) -> BTreeMap<Version, Vec<String>> {
-    let mut holders: BTreeMap<Version, Vec<String>> = BTreeMap::new();
-    if table.pins.is_empty() {
-        return holders;
-    }
-    for (name, snapshot) in &state.snapshots {
-        // A table may have been at another path at that time; most were not.
-        let at_path = snapshot.pins.get(path).filter(|(id, _)| *id == table.id);
-        let found = at_path.or_else(|| snapshot.pins.values().find(|(id, _)| *id == table.id));
-        if let Some((_, version)) = found {
-            holders.entry(*version).or_default().push(name.clone());
-        }
-    }
-    holders
 }

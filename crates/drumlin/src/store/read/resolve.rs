@@ -153,7 +153,7 @@ pub(in crate::store) fn resolve(state: &State, path: &Path, as_of: &AsOf) -> Res
     if let AsOf::Snapshot(name) = as_of {
         let snapshot = snapshot_of(state, name)?;
         let absent = || Error::not_found(format!("snapshot '{name}' has no table at '{path}'"));
-        let (id, version) = state.held_at(snapshot, path).ok_or_else(absent)?;
+        let (id, version) = state.held_at(name, path)?.ok_or_else(absent)?;
         let gone = || Error::corrupt(format!("snapshot '{name}' has table {id}, which does not exist"));
         let seen = SeenVersion { version, since: false, instant: Some(snapshot.time) };
         return Ok((state.table(id)?.ok_or_else(gone)?, seen));

@@ -260,9 +260,8 @@ impl<'a> Drawing<'a> {
     fn new(state: &'a State, options: &PlanOptions) -> Result<Self> {
         let plans = plans(state, options)?;
         let planned = plans.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
-        let pins = state.snapshots.values().flat_map(|snapshot| &snapshot.pins);
-        let off_tree = pins.filter(|(_, (id, _))| state.path_of(*id).is_none());
-        let held = off_tree.map(|(path, (id, _))| (*id, path.to_string())).collect();
+        let off_tree = state.pins().filter(|(_, id, _)| state.path_of(*id).is_none());
+        let held = off_tree.map(|(path, id, _)| (id, path.to_string())).collect();
         Ok(Self { state, plans, planned, held, tables: Vec::new(), cells: BTreeMap::new() })
     }
 

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod copies;
 pub mod copy_to;
+pub mod covers;
 mod in_cells;
 pub mod refusals;
 pub mod rules;

@@ -234,7 +234,7 @@ fn a_snapshot_of_given_versions_holds_them() {
     }
     let versions = [("b".to_owned(), Version(2)), ("a".to_owned(), Version(1))];
     let made = store.snapshot("some", SnapshotOf::Versions(&versions)).unwrap();
-    assert_eq!(made.versions, [("a".to_owned(), Version(1)), ("b".to_owned(), Version(2))]);
+    assert_eq!(made.versions().unwrap(), [("a".to_owned(), Version(1)), ("b".to_owned(), Version(2))]);
     store.delete_versions(&[("a".into(), vec![Version(0), Version(1)])], Default::default()).unwrap();
     // What only a snapshot holds can be held by another.
     store.snapshot("again", SnapshotOf::Versions(&versions)).unwrap();

@@ -3,6 +3,7 @@
 //! `cargo test --release --test it make_golden -- --ignored` makes the one of the present format; a new one is made
 //! only for a new format version, in addition to the old ones.
 
+mod covered;
 mod expiring;
 mod followed;
 mod generated;
@@ -430,6 +431,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     present::build(store, shared)?;
     viewed::build(store)?;
     laid_out::build(store)?;
+    covered::build(store)?;
     build_times(store)?;
     build_copies_in_log(store)?;
     build_changes_in_log(store)?;
@@ -443,6 +445,7 @@ fn build_all(store: &Store, shared: bool) -> drumlin::Result<[(&'static str, Vec
     present::build_in_log(store, shared)?;
     viewed::build_in_log(store)?;
     laid_out::build_in_log(store)?;
+    covered::build_in_log(store)?;
     Ok(carried)
 }
 
@@ -501,7 +504,7 @@ fn stores_of_earlier_builds_open() {
         let place = |version: &str| VERSIONS.iter().position(|known| *known == version).expect("one of them");
         let since = |first: &str| place(version) >= place(first);
         let carried = |name: &str| std::fs::read(uri.with_extension(name)).unwrap();
-        let checks: [(&str, &dyn Fn()); 14] = [
+        let checks: [(&str, &dyn Fn()); 15] = [
             ("v6", &|| check_times(&store)),
             ("v7", &|| check_holds(&uri, &store, carried)),
             ("v8", &|| check_copies(&store)),
@@ -516,6 +519,7 @@ fn stores_of_earlier_builds_open() {
             ("v10-present", &|| present::check(&store, version.ends_with("-shared"))),
             ("v10-viewed", &|| viewed::check(&store)),
             ("v10-laid", &|| laid_out::check(&store)),
+            ("v10-covered", &|| covered::check(&store)),
         ];
         checks.iter().filter(|(first, _)| since(first)).for_each(|(_, check)| check());
     }
@@ -563,6 +567,7 @@ fn what_this_build_writes_it_reads_alike() {
         present::check(&store, shared);
         viewed::check(&store);
         laid_out::check(&store);
+        covered::check(&store);
     }
 }
 

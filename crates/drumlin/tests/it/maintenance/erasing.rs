@@ -94,7 +94,7 @@ fn everything(store: &Store) -> BTreeMap<String, Vec<(i64, String)>> {
         }
     }
     for snapshot in store.snapshots().unwrap() {
-        for (path, _) in &snapshot.versions {
+        for (path, _) in &snapshot.versions().unwrap() {
             let options = ReadOptions { as_of: AsOf::Snapshot(snapshot.name.clone()), ..ReadOptions::default() };
             let found = mails(&store.table(path).collect(&options).unwrap());
             all.insert(format!("{path} in {}", snapshot.name), found);

@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{Followers, RowViews, Sequences, State, TableMap, Trash};
+use crate::catalog::{CoverId, Covers, Followers, Path, RowViews, Sequences, State, TableMap, Trash};
 use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -135,6 +135,13 @@ impl Index {
         state.presences = self.presences.clone();
         let views = take(self.row_views.len());
         state.row_views = RowViews(read_some("views", &self.row_views, views, &mut lost, id));
+        // They are not restored.
+        take(self.jobs.len());
+        let covers = read_some("snapshots", &self.covers, take(self.covers.len()), &mut lost, String::clone);
+        let path = |(_, path): &(CoverId, Path)| path.to_string();
+        let pins = read_some("snapshots", &self.cover_pins, take(self.cover_pins.len()), &mut lost, path);
+        let left = read_some("tables that left snapshots", &self.left, take(self.left.len()), &mut lost, id);
+        state.covers = Covers::of(covers, pins, left);
         state.tables = TableMap::of(tables);
         (state, lost)
     }

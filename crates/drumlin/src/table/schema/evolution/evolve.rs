@@ -11,6 +11,7 @@
 //! A frame with other columns brings its schema in the same version. Rows in memory have one schema, so they become row
 //! groups first.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::array::Array;
@@ -59,7 +60,7 @@ impl TableState {
         let own = self.schema().map(|own| compression_of(&own.0)).transpose()?.flatten();
         let compressed = own.map(|own| compressed_as(&came.0, None, Some(own)).metadata().clone());
         let came = compressed.map_or(came.clone(), |metadata| came.with_metadata(metadata));
-        let came = self.with_own_fills(came);
+        let came = self.with_own_fills(if planted(Bug::NewIds) { came } else { self.with_own_ids(came) });
         self.check_unique_columns(&came)?;
         let came = if planted(Bug::ForgetOrder) { came } else { came.with_order(self.order(), &self.spec) };
         self.with_own_constraints(came)
@@ -70,6 +71,19 @@ impl TableState {
     pub fn constrained_beside(&self, came: &StoredSchema) -> Result<Option<StoredSchema>> {
         let constrained = self.with_own_constraints(came.clone())?;
         Ok((constrained != *came && !planted(Bug::ForgetConstraints)).then_some(constrained))
+    }
+
+    /// A column that it has, too, stays the same column, and no other becomes it.
+    fn with_own_ids(&self, came: StoredSchema) -> StoredSchema {
+        let Some(own) = self.schema() else { return came };
+        let mut ids: BTreeSet<String> = own.ids().map(str::to_owned).collect();
+        let mut columns = came.columns();
+        for (field, column) in came.0.fields().iter().zip(&mut columns) {
+            let id = own.id_of(field.name()).map(str::to_owned);
+            column.id = id.unwrap_or_else(|| Column::fresh(field.name(), &ids).id);
+            ids.insert(column.id.clone());
+        }
+        StoredSchema::with_columns(came.0.clone(), columns, came.checks().to_vec())
     }
 
     /// What a column was added with is the default of later rows; it goes with the column once that becomes another.

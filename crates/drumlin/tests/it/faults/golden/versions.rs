@@ -1,7 +1,7 @@
 //! The golden stores that there are: see golden.rs.
 
 /// By format, as numbered by the catalog: a store that one process writes, and one that is shared.
-pub const VERSIONS: [&str; 36] = [
+pub const VERSIONS: [&str; 38] = [
     "v5",
     "v5-shared",
     "v6",
@@ -50,6 +50,9 @@ pub const VERSIONS: [&str; 36] = [
     // The same, with layouts.
     "v10-laid",
     "v10-laid-shared",
+    // The same, with snapshots of patterns.
+    "v10-covered",
+    "v10-covered-shared",
 ];
 /// Formats that are no longer read; each has a file with the format number.
 pub const REFUSED: [u32; 4] = [1, 2, 3, 4];

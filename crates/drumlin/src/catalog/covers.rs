@@ -1,0 +1,200 @@
+//! Snapshots of all tables that match a pattern, whose cost does not depend on how many these are.
+//!
+//! Such a snapshot names no table; it *covers* those that match its pattern, are in the tree and were there when it was taken: it holds the
+//! newest version of each. A table leaves its covers before the first change of its versions or of its place after they were taken. What they
+//! held of it is *pinned* then, as by a snapshot that names versions. So whether a table is covered follows from what it is now.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::base::{Error, Result, Seq, TableId, Version};
+use crate::catalog::{Path, Pattern};
+
+/// Which cover it is, in the order in which they were taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CoverId {
+    /// The commit that took it.
+    pub seq: Seq,
+    /// Its place among those of this commit.
+    pub nth: u32,
+}
+
+/// What a snapshot covers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cover {
+    /// Which it is.
+    pub id: CoverId,
+    /// Which paths it covers.
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
+    pub pattern: Pattern,
+    /// The last table that there was.
+    pub last_table: TableId,
+    /// How many tables it held when it was taken.
+    pub tables: u64,
+}
+
+fn as_text<S: Serializer>(pattern: &Pattern, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(pattern)
+}
+
+fn from_text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Pattern, D::Error> {
+    Pattern::new(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+}
+
+/// What a cover held of tables that have left it, by the paths that they had.
+pub(super) type CoverPins = OrdMap<(CoverId, Path), (TableId, Version)>;
+
+/// All covers.
+#[derive(Clone, Debug, Default)]
+pub struct Covers {
+    /// By the names of their snapshots.
+    pub(super) by_name: OrdMap<String, Arc<Cover>>,
+    pub(super) pins: CoverPins,
+    /// The newest cover that there was when a table left its covers, by table.
+    pub(super) left: OrdMap<TableId, CoverId>,
+    /// The same covers in order; derived.
+    ordered: OrdMap<CoverId, Arc<Cover>>,
+    /// The last one that this process has seen taken, which may be gone. None of an earlier commit has its id.
+    last: CoverId,
+}
+
+impl PartialEq for Covers {
+    /// Which one this process saw taken last is nothing that they have.
+    fn eq(&self, other: &Self) -> bool {
+        self.are_those_of(other) && self.pins == other.pins && self.left == other.left
+    }
+}
+
+impl Covers {
+    /// Those of a catalog snapshot.
+    pub(super) fn of(by_name: OrdMap<String, Arc<Cover>>, pins: CoverPins, left: OrdMap<TableId, CoverId>) -> Self {
+        let ordered: OrdMap<_, _> = by_name.values().map(|cover| (cover.id, cover.clone())).collect();
+        let last = ordered.get_max().map_or_else(CoverId::default, |(id, _)| *id);
+        Self { by_name, pins, left, ordered, last }
+    }
+
+    /// `Corrupt` if they do not go with snapshots and the tables that there are, the last of which was `last`.
+    pub(super) fn check<S: Clone>(
+        &self,
+        snapshots: &OrdMap<String, S>,
+        tables: &BTreeSet<TableId>,
+        last: TableId,
+    ) -> Result<()> {
+        let bad = |what: &str| Err(Error::corrupt(format!("catalog: {what}")));
+        if self.by_name.iter().any(|(name, cover)| !snapshots.contains_key(name) || cover.last_table > last) {
+            return bad("tables are covered by a snapshot that does not exist, or that is of later tables");
+        }
+        let mut before = TableId(0);
+        for cover in self.ordered.values() {
+            if std::mem::replace(&mut before, cover.last_table) > cover.last_table {
+                return bad("snapshots are of fewer tables than those before them");
+            }
+        }
+        if self.ordered.len() != self.by_name.len() || self.pins.keys().any(|(id, _)| !self.ordered.contains_key(id)) {
+            return bad("versions are pinned for a snapshot that does not exist");
+        }
+        match self.left.keys().find(|id| !tables.contains(id)) {
+            Some(id) => bad(&format!("table {id}, which has left snapshots, does not exist")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// What the snapshot of that name covers; `None` if it names its versions.
+    pub fn get(&self, name: &str) -> Option<&Arc<Cover>> {
+        self.by_name.get(name)
+    }
+
+    /// Whether both have the same covers, whatever has left them.
+    pub fn are_those_of(&self, other: &Self) -> bool {
+        self.by_name.ptr_eq(&other.by_name) || self.by_name == other.by_name
+    }
+
+    /// Takes a cover of the tables up to `last_table`.
+    pub(super) fn put(&mut self, name: &str, pattern: Pattern, last_table: TableId, tables: u64, seq: Seq) {
+        let nth = if self.last.seq == seq { self.last.nth + 1 } else { 0 };
+        self.last = CoverId { seq, nth };
+        let cover = Arc::new(Cover { id: self.last, pattern, last_table, tables });
+        self.ordered.insert(cover.id, cover.clone());
+        self.by_name.insert(name.to_owned(), cover);
+    }
+
+    /// Drops a cover; returns what it had pinned. O(what it had pinned).
+    pub(super) fn remove(&mut self, name: &str) -> Vec<(TableId, Version)> {
+        let Some(cover) = self.by_name.remove(name) else { return Vec::new() };
+        self.ordered.remove(&cover.id);
+        let paths: Vec<Path> = self.pins_of(&cover).map(|(path, _)| path.clone()).collect();
+        let pins: Vec<_> = paths.into_iter().filter_map(|path| self.pins.remove(&(cover.id, path))).collect();
+        match self.ordered.get_min().map(|(id, _)| *id) {
+            // Nobody asks any more which ones were left.
+            None => self.left = OrdMap::new(),
+            Some(oldest) => {
+                for (table, _) in &pins {
+                    if self.left.get(table).is_some_and(|left| *left < oldest) {
+                        self.left.remove(table);
+                    }
+                }
+            }
+        }
+        pins
+    }
+
+    /// Forgets a table that is gone.
+    pub(super) fn forget(&mut self, table: TableId) {
+        self.left.remove(&table);
+    }
+
+    /// What a cover has pinned, by path.
+    pub fn pins_of(&self, cover: &Cover) -> impl Iterator<Item = (&Path, &(TableId, Version))> {
+        let id = cover.id;
+        // No path is less.
+        let from = (id, Path::trusted(""));
+        self.pins.range(from..).take_while(move |((of, _), _)| *of == id).map(|((_, path), pin)| (path, pin))
+    }
+
+    /// What a cover has pinned at a path.
+    pub fn pin_at(&self, cover: &Cover, path: &Path) -> Option<(TableId, Version)> {
+        self.pins.get(&(cover.id, path.clone())).copied()
+    }
+
+    /// Whether a cover covers a table that is in the tree at `path`.
+    pub fn covers(&self, cover: &Cover, table: TableId, path: &Path) -> bool {
+        self.may_cover(cover, table) && cover.pattern.matches_path(path.as_str())
+    }
+
+    /// The same, if the path matches.
+    pub(super) fn may_cover(&self, cover: &Cover, table: TableId) -> bool {
+        table <= cover.last_table && self.left.get(&table).is_none_or(|left| *left < cover.id)
+    }
+
+    /// Whether a table may be under a cover. O(log n).
+    pub(super) fn may_cover_any(&self, table: TableId) -> bool {
+        // The newest one was taken of the most tables.
+        self.ordered.get_max().is_some_and(|(_, newest)| self.may_cover(newest, table))
+    }
+
+    /// A table leaves all covers, which held `version` of it if it is in the tree at `path`. Returns how many did.
+    pub(super) fn leave(&mut self, table: TableId, at: Option<(&Path, Version)>) -> u32 {
+        let Some((newest, _)) = self.ordered.get_max() else { return 0 };
+        let (newest, left) = (*newest, self.left.get(&table).copied());
+        let under = self.ordered.range(left.unwrap_or_default()..).map(|(_, cover)| cover);
+        let mut held = Vec::new();
+        if let Some((path, _)) = at {
+            held.extend(under.filter(|cover| self.covers(cover, table, path)).map(|cover| cover.id));
+        }
+        for id in &held {
+            if let Some((path, version)) = at {
+                self.pins.insert((*id, path.clone()), (table, version));
+            }
+        }
+        self.left.insert(table, newest);
+        held.len() as u32
+    }
+}
