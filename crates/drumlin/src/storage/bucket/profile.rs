@@ -1,7 +1,9 @@
-//! Credentials of S3 in the files that Amazon's tools share, `~/.aws/credentials` and `~/.aws/config`: keys, those of an SSO login, and those
-//! that a program prints.
+//! Credentials of S3 in the files that Amazon's tools share, `~/.aws/credentials` and `~/.aws/config`: keys, those of an SSO login, those
+//! that a program prints, and those of a role that is assumed with any of these (*role.rs*).
 //!
 //! They are looked up when a store is opened, and again when they expire or the files change, so that a process outlives them.
+
+mod role;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +20,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::Url;
 
+use self::role::Role;
 use crate::base::{Error, Result};
 
 /// Credentials are renewed this long before they expire.
@@ -46,6 +49,8 @@ struct ProfileFiles {
     tokens: PathBuf,
     /// In the place of Amazon's server of SSO.
     sso: Option<String>,
+    /// In the place of that of roles, STS.
+    sts: Option<String>,
 }
 
 /// Where a profile's credentials come from.
@@ -53,6 +58,8 @@ enum ProfileSource {
     Keys(AwsCredential),
     Sso(Sso),
     Process(String),
+    /// Those of the last of these roles, the first of which is assumed with what is found there.
+    Roles(Box<ProfileSource>, Vec<Role>),
 }
 
 struct Sso {
@@ -77,12 +84,14 @@ impl ProfileFiles {
     fn new(environment: Environment<'_>) -> Option<Self> {
         let home = environment("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".aws"));
         let named = |variable: &str| environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let server = |variable: &str| environment(variable).filter(|address| !address.is_empty());
         let within = |name: &str| home.as_ref().map(|home| home.join(name));
         Some(Self {
             credentials: named("AWS_SHARED_CREDENTIALS_FILE").or_else(|| within("credentials"))?,
             config: named("AWS_CONFIG_FILE").or_else(|| within("config"))?,
             tokens: within("sso/cache").unwrap_or_default(),
-            sso: environment("AWS_ENDPOINT_URL_SSO").filter(|address| !address.is_empty()),
+            sso: server("AWS_ENDPOINT_URL_SSO"),
+            sts: server("AWS_ENDPOINT_URL_STS"),
         })
     }
 
@@ -207,8 +216,10 @@ impl Profile {
 
     /// Values that must not appear in messages.
     pub fn secrets(&self) -> Vec<String> {
-        let names = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
-        names.iter().filter_map(|name| self.setting(name).map(str::to_owned)).collect()
+        match self.source() {
+            Ok(source) => source.secrets(),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// What gives its credentials to a client.
@@ -221,6 +232,17 @@ impl Profile {
     }
 
     fn source(&self) -> Result<ProfileSource> {
+        match self.setting("role_arn") {
+            Some(_) => {
+                let mut roles = Vec::new();
+                Ok(ProfileSource::Roles(Box::new(self.first_source(&mut Vec::new(), &mut roles)?), roles))
+            }
+            None => self.own_source(),
+        }
+    }
+
+    /// What it has itself, whichever role it names.
+    fn own_source(&self) -> Result<ProfileSource> {
         let name = &self.name;
         let lacks = |what: &str| Error::invalid(format!("profile '{name}' has no '{what}'; {} need it", self.files));
         let needed = |what: &str| self.setting(what).map(str::to_owned).ok_or_else(|| lacks(what));
@@ -242,17 +264,24 @@ impl Profile {
         if let Some(command) = self.setting("credential_process") {
             return Ok(ProfileSource::Process(command.to_owned()));
         }
-        let advice = format!("`credential_process = aws configure export-credentials --profile {name}`");
-        Err(Error::invalid(match self.setting("role_arn") {
-            Some(_) => format!(
-                "profile '{name}' assumes a role, which is not done here; name a profile that has {advice} instead"
-            ),
-            None => format!(
-                "profile '{name}' has no credentials: expected aws_access_key_id and aws_secret_access_key, an SSO \
-                 account, or credential_process in {}",
-                self.files
-            ),
-        }))
+        Err(Error::invalid(format!(
+            "profile '{name}' has no credentials: expected aws_access_key_id and aws_secret_access_key, an SSO account, \
+             credential_process, or role_arn with source_profile in {}",
+            self.files
+        )))
+    }
+}
+
+impl ProfileSource {
+    /// Values of it that must not appear in messages.
+    fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Keys(keys) => {
+                [keys.key_id.clone(), keys.secret_key.clone()].into_iter().chain(keys.token.clone()).collect()
+            }
+            Self::Roles(first, _) => first.secrets(),
+            Self::Sso(_) | Self::Process(_) => Vec::new(),
+        }
     }
 }
 
@@ -307,11 +336,26 @@ impl ProfileCredentials {
         let settings = self.files.settings(name)?.map_err(|_| Error::invalid(format!("profile '{name}' is gone")))?;
         let profile = Profile { name: name.clone(), files: self.files.clone(), settings };
         let (credential, expires) = match profile.source()? {
-            ProfileSource::Keys(keys) => (keys, None),
-            ProfileSource::Sso(sso) => self.ask_sso(&sso).await?,
-            ProfileSource::Process(command) => self.ask_process(command).await?,
+            ProfileSource::Roles(first, roles) => {
+                let mut given = self.ask_own(*first).await?;
+                for role in &roles {
+                    given = self.ask_sts(role, &given.0).await?;
+                }
+                given
+            }
+            own => self.ask_own(own).await?,
         };
         Ok(Found { credential: Arc::new(credential), expires, stamps })
+    }
+
+    /// The credentials that are not those of a role.
+    async fn ask_own(&self, source: ProfileSource) -> Result<(AwsCredential, Option<SystemTime>)> {
+        match source {
+            ProfileSource::Keys(keys) => Ok((keys, None)),
+            ProfileSource::Sso(sso) => self.ask_sso(&sso).await,
+            ProfileSource::Process(command) => self.ask_process(command).await,
+            ProfileSource::Roles(..) => Err(Error::invalid(format!("profile '{}' has no credentials", self.name))),
+        }
     }
 
     /// Runs a program that prints credentials.

@@ -88,6 +88,27 @@ aws_access_key_id = AKHALF
 [profile role]
 role_arn = arn:aws:iam::1:role/r
 source_profile = work
+role_session_name = me
+external_id = x+y
+region = cn-north-1
+[profile mfa]
+role_arn = arn:aws:iam::1:role/r
+source_profile = work
+mfa_serial = arn:aws:iam::1:mfa/me
+[profile alone]
+role_arn = arn:aws:iam::1:role/r
+[profile astray]
+role_arn = arn:aws:iam::1:role/r
+source_profile = none
+[profile round]
+role_arn = arn:aws:iam::1:role/r
+source_profile = about
+[profile about]
+role_arn = arn:aws:iam::1:role/s
+source_profile = round
+[profile self]
+role_arn = arn:aws:iam::1:role/r
+source_profile = self
 [work2]
 aws_access_key_id = AKNOPROFILE
 ";
@@ -125,10 +146,17 @@ fn a_profile_is_named_by_an_option_or_a_variable_or_is_the_default() {
 fn a_profile_that_cannot_be_used_is_refused_without_secrets() {
     let home = Home::new(CREDENTIALS, CONFIG);
     for (name, told) in [
-        ("nobody", "have no profile 'nobody'; profiles there: default, empty, half, role, work"),
+        (
+            "nobody",
+            "have no profile 'nobody'; profiles there: about, alone, astray, default, empty, half, mfa, role, round, self, work",
+        ),
         ("empty", "has no credentials: expected aws_access_key_id"),
         ("half", "has no 'aws_secret_access_key'"),
-        ("role", "assumes a role, which is not done here"),
+        ("mfa", "profile 'mfa' assumes a role and has 'mfa_serial'"),
+        ("alone", "profile 'alone' assumes a role, and has no 'source_profile'"),
+        ("astray", "has the source_profile 'none', which"),
+        ("round", "the role of 'round' with 'about' would be assumed with that of 'round'"),
+        ("self", "profile 'self' has no credentials"),
     ] {
         let e = home.find(Some(name)).err().unwrap();
         assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{e}");
@@ -188,31 +216,104 @@ fn a_program_is_asked_again_before_what_it_printed_expires() {
     assert!(told.contains("credential_process of profile 'p' failed") && told.contains("not today"), "{told}");
 }
 
-#[test]
-fn a_login_is_exchanged_for_credentials() {
+/// A server that gives these answers, status and body, and the requests that it gets.
+fn server(answers: Vec<(&'static str, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let server = std::thread::spawn(move || {
         let mut asked = Vec::new();
-        for answer in [Some("AKSSO"), None] {
+        for (status, body) in answers {
             let (mut stream, _) = listener.accept().unwrap();
             let mut head = [0; 4096];
             let n = stream.read(&mut head).unwrap();
-            asked.push(String::from_utf8_lossy(&head[..n]).into_owned());
-            let body = answer.map_or_else(String::new, |key| {
-                format!(
-                    r#"{{"roleCredentials": {{"accessKeyId": "{key}", "secretAccessKey": "canary", "sessionToken": "t",
-                        "expiration": {}}}}}"#,
-                    (seconds_now() + 200) * 1000
-                )
-            });
-            let status = if answer.is_some() { "200 OK" } else { "401 Unauthorized" };
+            asked.push(String::from_utf8_lossy(&head[..n]).to_ascii_lowercase());
             let length = body.len();
             let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
             stream.write_all((head + &body).as_bytes()).unwrap();
         }
         asked
     });
+    (address, server)
+}
+
+/// What STS answers.
+fn assumed(key: &str, seconds: i64) -> String {
+    let until = chrono::DateTime::from_timestamp(seconds_now() + seconds, 0).unwrap().to_rfc3339();
+    format!(
+        "<AssumeRoleResponse xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleResult><AssumedRoleUser>\
+         <Arn>a</Arn></AssumedRoleUser><Credentials><AccessKeyId>{key}</AccessKeyId><SecretAccessKey>canary-{key}\
+         </SecretAccessKey><SessionToken>t/+=</SessionToken><Expiration>{until}</Expiration></Credentials>\
+         </AssumeRoleResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></AssumeRoleResponse>"
+    )
+}
+
+#[test]
+fn a_role_is_assumed_with_the_credentials_of_another_profile() {
+    let refused = "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>not you</Message></Error>\
+                   <RequestId>1</RequestId></ErrorResponse>";
+    let (address, server) = server(vec![
+        ("200 OK", assumed("AKROLE", 3600)),
+        ("200 OK", assumed("AKFIRST", 3600)),
+        ("200 OK", assumed("AKSECOND", 100)),
+        ("403 Forbidden", refused.into()),
+        ("403 Forbidden", refused.into()),
+        ("200 OK", "canary: no XML".into()),
+    ]);
+    let chain =
+        "[profile chain]\nrole_arn = arn:aws:iam::2:role/second\nsource_profile = role\nduration_seconds = 900\n";
+    let home = Home::new(CREDENTIALS, &format!("{CONFIG}{chain}")).with("AWS_ENDPOINT_URL_STS", &address);
+    let profile = home.find(Some("role")).unwrap().unwrap();
+    assert_eq!(profile.secrets(), ["AKWORK", "canary/work=", "canary-token"]);
+    let provider = profile.credentials();
+    assert_eq!(
+        (given(&provider), given(&provider)),
+        ("AKROLE canary-AKROLE t/+=".into(), "AKROLE canary-AKROLE t/+=".into())
+    );
+    // A role that is assumed with another one; what expires soon is asked for again, and good until then.
+    let provider = home.provider("chain");
+    assert_eq!(
+        (given(&provider), given(&provider)),
+        ("AKSECOND canary-AKSECOND t/+=".into(), "AKSECOND canary-AKSECOND t/+=".into())
+    );
+    let provider = home.provider("role");
+    let told = given(&provider);
+    assert!(told.contains("for the role of profile 'role': status 403 Forbidden, AccessDenied: not you"), "{told}");
+    let told = given(&provider);
+    assert!(told.contains("its answer is of another kind") && !told.contains("canary"), "{told}");
+    let asked = server.join().unwrap();
+    let role = "get /?action=assumerole&version=2011-06-15&rolearn=arn%3aaws%3aiam%3a%3a1%3arole%2fr&rolesessionname=me&externalid=x%2by http";
+    assert!(asked[0].starts_with(role) && asked[1].starts_with(role), "{}", asked[0]);
+    let signed = |at: usize, key: &str, region: &str| {
+        let scope = format!(
+            "/{region}/sts/aws4_request, signedheaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token"
+        );
+        asked[at].contains(&format!("credential={key}/")) && asked[at].contains(&scope)
+    };
+    assert!(
+        signed(0, "akwork", "cn-north-1") && asked[0].contains("x-amz-security-token: canary-token"),
+        "{}",
+        asked[0]
+    );
+    assert!(
+        signed(2, "akfirst", "us-east-1") && asked[2].contains("rolearn=arn%3aaws%3aiam%3a%3a2%3arole%2fsecond"),
+        "{}",
+        asked[2]
+    );
+    assert!(
+        asked[2].contains("durationseconds=900") && asked[2].contains("x-amz-security-token: t/+="),
+        "{}",
+        asked[2]
+    );
+}
+
+#[test]
+fn a_login_is_exchanged_for_credentials() {
+    let given_by_sso = format!(
+        r#"{{"roleCredentials": {{"accessKeyId": "AKSSO", "secretAccessKey": "canary", "sessionToken": "t",
+            "expiration": {}}}}}"#,
+        (seconds_now() + 200) * 1000
+    );
+    let (address, server) = server(vec![("200 OK", given_by_sso), ("401 Unauthorized", String::new())]);
     let config = "[profile p]\nsso_session = s\nsso_account_id = 123\nsso_role_name = Read Only\n\
                   [sso-session s]\nsso_start_url = https://start\nsso_region = eu-north-1\n";
     let home = Home::new("", config).with("AWS_ENDPOINT_URL_SSO", &address);
@@ -233,7 +334,7 @@ fn a_login_is_exchanged_for_credentials() {
     assert_eq!(given(&provider), "AKSSO canary t");
     let asked = server.join().unwrap();
     assert_eq!(asked.len(), 2);
-    let head = asked[0].to_ascii_lowercase();
+    let head = &asked[0];
     assert!(head.starts_with("get /federation/credentials?role_name=read+only&account_id=123 http"), "{head}");
     assert!(head.contains("x-amz-sso_bearer_token: canary-new"), "{head}");
 }
