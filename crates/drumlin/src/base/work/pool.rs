@@ -53,7 +53,7 @@ impl Pool {
     /// Runs `work` on every item in parallel; the results are in the order of the items. The first error in that order
     /// is returned once all started items have ended.
     pub fn map<T: Send, U: Send>(&self, items: Vec<T>, work: impl Fn(T) -> Result<U> + Send + Sync) -> Result<Vec<U>> {
-        if items.len() == 1 {
+        if items.len() < 2 {
             return items.into_iter().map(|item| caught(|| work(item))).collect();
         }
         let context = Context::current();
@@ -133,7 +133,7 @@ impl Pool {
 
     /// Runs `work` on every item in parallel.
     pub fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(T) + Send + Sync) {
-        if items.len() == 1 {
+        if items.len() < 2 {
             return items.into_iter().for_each(work);
         }
         let context = Context::current();

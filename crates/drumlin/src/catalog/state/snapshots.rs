@@ -156,9 +156,11 @@ impl State {
 
     /// How many tables in the tree match. O(1) for all of them, and otherwise O(nodes that the pattern passes).
     pub fn count_matching(&self, pattern: &Pattern) -> u64 {
-        match pattern.is_all() {
-            true => self.linked() as u64,
-            false => self.ids_matching(pattern).count() as u64,
+        if pattern.is_all() {
+            return self.linked() as u64;
         }
+        let mut walker = self.tree.walk(pattern);
+        let nodes = std::iter::from_fn(|| Some(walker.advance()?.1.table().is_some()));
+        nodes.filter(|is_table| *is_table).count() as u64
     }
 }

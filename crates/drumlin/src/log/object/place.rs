@@ -17,7 +17,7 @@ use crate::storage::{CellNews, CellRow, CellTurn, LogCell, Storage, Tag, WriteMo
 /// The root itself holds entries of up to this many bytes; more go to a chunk.
 pub(super) const INLINE_BYTES_MAX: usize = 128 << 10;
 /// In a cell, a chunk is made of the entries once they take this many bytes.
-const FOLD_BYTES: usize = 256 << 10;
+const FOLD_BYTES: usize = 512 << 10;
 /// A larger entry goes to a chunk at once.
 const ROW_BYTES_MAX: usize = 16 << 10;
 /// How many offers are read at a time.

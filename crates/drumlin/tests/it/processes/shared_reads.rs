@@ -471,6 +471,37 @@ fn many_row_groups_take_few_rounds_of_requests() {
     });
 }
 
+/// So does looking up keys, one in each of 40 row groups; and it reads each of their parts once, and no other tables.
+#[test]
+fn keys_in_many_row_groups_take_few_rounds_of_requests() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let store = open(&bucket, &clock).unwrap();
+    let mut rng = fastrand::Rng::with_seed(3);
+    let mut row = |id: i64| (id, Some((0..30).map(|_| rng.alphanumeric()).collect::<String>()));
+    let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
+    store.table("k").create(batch(&[]).schema(), key).unwrap();
+    let all: Vec<Row> = (0..40 * 6000).map(&mut row).collect();
+    store.table("k").upsert(batch(&all), &Default::default()).unwrap();
+    let plan = PlanOptions { group_rows: 6000, ..PlanOptions::default() };
+    store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).unwrap();
+    store.write("other", batch(&all), &Default::default()).unwrap();
+    let stored = store.table("k").stat().unwrap();
+    assert!(stored.row_groups >= 40, "{stored:?}");
+    store.close().unwrap();
+    let asked: Vec<Row> = all.iter().skip(17).step_by(6000).cloned().collect();
+    for (cache_bytes, most) in [(0, u64::MAX), (256 << 20, 6)] {
+        let store = open_as(&bucket.client(), &clock, Options { inline_bytes: 0, cache_bytes, ..Options::default() });
+        let store = store.unwrap();
+        let (begun, before) = (rounds(&store), bucket.requests().bytes_read);
+        let found = store.table("k").get_many(&batch(&asked).project(&[0]).unwrap(), &Default::default()).unwrap();
+        assert_eq!(rows(&[found.rows]), asked);
+        let (taken, bytes) = (rounds(&store) - begun, bucket.requests().bytes_read - before);
+        assert!(taken <= most, "{taken} rounds of requests");
+        assert!(cache_bytes > 0 || taken >= 40, "{taken} rounds without a cache");
+        assert!(cache_bytes == 0 || bytes <= stored.bytes * 11 / 10, "{bytes} bytes of {stored:?}");
+    }
+}
+
 /// So does changing them: deletes, updates and merges do not wait for one row group after the other.
 #[test]
 fn changes_of_many_row_groups_take_few_rounds_of_requests() {
