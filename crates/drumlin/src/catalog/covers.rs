@@ -24,7 +24,7 @@ pub struct CoverId {
 
 /// What a snapshot covers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cover {
+pub struct SnapshotCover {
     /// Which it is.
     pub id: CoverId,
     /// Which paths it covers.
@@ -49,28 +49,32 @@ pub(super) type CoverPins = OrdMap<(CoverId, Path), (TableId, Version)>;
 
 /// All covers.
 #[derive(Clone, Debug, Default)]
-pub struct Covers {
+pub struct SnapshotCovers {
     /// By the names of their snapshots.
-    pub(super) by_name: OrdMap<String, Arc<Cover>>,
+    pub(super) by_name: OrdMap<String, Arc<SnapshotCover>>,
     pub(super) pins: CoverPins,
     /// The newest cover that there was when a table left its covers, by table.
     pub(super) left: OrdMap<TableId, CoverId>,
     /// The same covers in order; derived.
-    ordered: OrdMap<CoverId, Arc<Cover>>,
+    ordered: OrdMap<CoverId, Arc<SnapshotCover>>,
     /// The last one that this process has seen taken, which may be gone. None of an earlier commit has its id.
     last: CoverId,
 }
 
-impl PartialEq for Covers {
+impl PartialEq for SnapshotCovers {
     /// Which one this process saw taken last is nothing that they have.
     fn eq(&self, other: &Self) -> bool {
         self.are_those_of(other) && self.pins == other.pins && self.left == other.left
     }
 }
 
-impl Covers {
+impl SnapshotCovers {
     /// Those of a catalog snapshot.
-    pub(super) fn of(by_name: OrdMap<String, Arc<Cover>>, pins: CoverPins, left: OrdMap<TableId, CoverId>) -> Self {
+    pub(super) fn of(
+        by_name: OrdMap<String, Arc<SnapshotCover>>,
+        pins: CoverPins,
+        left: OrdMap<TableId, CoverId>,
+    ) -> Self {
         let ordered: OrdMap<_, _> = by_name.values().map(|cover| (cover.id, cover.clone())).collect();
         let last = ordered.get_max().map_or_else(CoverId::default, |(id, _)| *id);
         Self { by_name, pins, left, ordered, last }
@@ -108,7 +112,7 @@ impl Covers {
     }
 
     /// What the snapshot of that name covers; `None` if it names its versions.
-    pub fn get(&self, name: &str) -> Option<&Arc<Cover>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<SnapshotCover>> {
         self.by_name.get(name)
     }
 
@@ -121,7 +125,7 @@ impl Covers {
     pub(super) fn put(&mut self, name: &str, pattern: Pattern, last_table: TableId, tables: u64, seq: Seq) {
         let nth = if self.last.seq == seq { self.last.nth + 1 } else { 0 };
         self.last = CoverId { seq, nth };
-        let cover = Arc::new(Cover { id: self.last, pattern, last_table, tables });
+        let cover = Arc::new(SnapshotCover { id: self.last, pattern, last_table, tables });
         self.ordered.insert(cover.id, cover.clone());
         self.by_name.insert(name.to_owned(), cover);
     }
@@ -152,7 +156,7 @@ impl Covers {
     }
 
     /// What a cover has pinned, by path.
-    pub fn pins_of(&self, cover: &Cover) -> impl Iterator<Item = (&Path, &(TableId, Version))> {
+    pub fn pins_of(&self, cover: &SnapshotCover) -> impl Iterator<Item = (&Path, &(TableId, Version))> {
         let id = cover.id;
         // No path is less.
         let from = (id, Path::trusted(""));
@@ -160,17 +164,17 @@ impl Covers {
     }
 
     /// What a cover has pinned at a path.
-    pub fn pin_at(&self, cover: &Cover, path: &Path) -> Option<(TableId, Version)> {
+    pub fn pin_at(&self, cover: &SnapshotCover, path: &Path) -> Option<(TableId, Version)> {
         self.pins.get(&(cover.id, path.clone())).copied()
     }
 
     /// Whether a cover covers a table that is in the tree at `path`.
-    pub fn covers(&self, cover: &Cover, table: TableId, path: &Path) -> bool {
+    pub fn covers(&self, cover: &SnapshotCover, table: TableId, path: &Path) -> bool {
         self.may_cover(cover, table) && cover.pattern.matches_path(path.as_str())
     }
 
     /// The same, if the path matches.
-    pub(super) fn may_cover(&self, cover: &Cover, table: TableId) -> bool {
+    pub(super) fn may_cover(&self, cover: &SnapshotCover, table: TableId) -> bool {
         table <= cover.last_table && self.left.get(&table).is_none_or(|left| *left < cover.id)
     }
 

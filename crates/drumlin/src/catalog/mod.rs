@@ -22,7 +22,7 @@ mod tables;
 mod trash;
 mod tree;
 
-pub use covers::{Cover, CoverId, Covers};
+pub use covers::{CoverId, SnapshotCover, SnapshotCovers};
 pub use effects::changes::{Change, Changes, NodeChange};
 pub use effects::draft::{Draft, DraftMark};
 pub use effects::effect::Effect;

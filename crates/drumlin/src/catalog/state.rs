@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::tree::watches::Watches;
 use super::{
-    Covers, Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule,
-    Sequences, Sessions, TableMap, Totals, Trash, Trigger, Views,
+    Followers, Holds, Keep, Ledger, Node, NodeTree, Path, Pattern, Presences, Retention, RowViews, Rule, Sequences,
+    Sessions, SnapshotCovers, TableMap, Totals, Trash, Trigger, Views,
 };
 use crate::base::{BlockId, EntryId, Error, Pool, Result, Seq, SessionId, TableId, Timestamp, Version};
 use crate::table::TableState;
@@ -32,7 +32,7 @@ use crate::table::TableState;
 pub struct Snapshot {
     /// When it was taken.
     pub time: Timestamp,
-    /// The versions that it names, by the path that the table had; none if it covers tables, see [`Covers`].
+    /// The versions that it names, by the path that the table had; none if it covers tables, see [`SnapshotCovers`].
     pub pins: BTreeMap<Path, (TableId, Version)>,
 }
 
@@ -66,7 +66,7 @@ pub struct State {
     /// Snapshots by name.
     pub snapshots: OrdMap<String, Arc<Snapshot>>,
     /// What those cover that name no versions.
-    pub covers: Covers,
+    pub covers: SnapshotCovers,
     /// The use of blocks.
     pub ledger: Ledger,
     /// The last commit that erased rows from all versions, or row groups that had such rows; 0 if there is none.

@@ -420,7 +420,7 @@ pub enum Effect {
         /// The layout, whose columns go by their ids, with a number that no other has; `None` for none.
         layout: Option<StoredLayout>,
     },
-    /// Takes a snapshot of the newest versions of all tables in the tree that match, see [`crate::catalog::Covers`].
+    /// Takes a snapshot of the newest versions of all tables in the tree that match, see [`crate::catalog::SnapshotCovers`].
     CoverTables {
         /// Its name; must be free.
         name: String,

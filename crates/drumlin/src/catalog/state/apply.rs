@@ -77,12 +77,12 @@ impl State {
             Effect::RewriteTable { table, rewrite } => self.rewrite(*table, rewrite, seq)?,
             Effect::ReorderTable { table, reorder } => self.reorder(*table, reorder, seq)?,
             Effect::WriteRows { table, version, rows } => {
-                let next = self.to_change(*table)?.write_rows(*version, rows, seq, time)?;
+                let next = self.changing(*table)?.write_rows(*version, rows, seq, time)?;
                 self.tables.put(next)?;
                 self.unsettled.insert(*table);
             }
             Effect::FreezeRows { table } => {
-                let next = self.to_change(*table)?.freeze(seq, time)?;
+                let next = self.changing(*table)?.freeze(seq, time)?;
                 self.tables.put(next)?;
             }
             Effect::FlushRows { table, flush } => self.flush(*table, flush, &[], seq)?,
@@ -92,7 +92,7 @@ impl State {
             }
             Effect::MoveShared { tables, moves } => self.move_groups(tables, moves, seq)?,
             Effect::SetSchemas { table, schemas } => {
-                let next = self.to_change(*table)?.with_schemas(schemas, seq)?;
+                let next = self.changing(*table)?.with_schemas(schemas, seq)?;
                 self.tables.put(next)?;
             }
             Effect::SetMetadata { table, version, metadata } => {
@@ -140,7 +140,7 @@ impl State {
             Effect::EraseRows { tables, rows, histories } => self.erase_rows(tables, rows, histories, seq)?,
             Effect::ShrinkGroups { tables, groups } => self.shrink_groups(tables, groups, seq)?,
             Effect::DeleteVersions { table, versions } => {
-                let (mut next, copies) = self.to_change(*table)?.delete_versions(versions, seq, time)?;
+                let (mut next, copies) = self.changing(*table)?.delete_versions(versions, seq, time)?;
                 copies.iter().for_each(|address| self.ledger.share(address));
                 self.shed(&mut next, seq)?;
                 self.tables.put(next)?;

@@ -66,7 +66,7 @@ impl State {
     ) -> Result<()> {
         self.sequences.take_in(table, from);
         let from = self.get(from)?;
-        let restored = self.to_change(table)?.restored(&from, version, seq, time);
+        let restored = self.changing(table)?.restored(&from, version, seq, time);
         let (next, taken) = restored.map_err(|e| match self.paths.get(&table) {
             Some(path) => e.context(format!("'{path}'")),
             None => e,

@@ -18,7 +18,7 @@ impl State {
         let rows: BTreeMap<Address, &Positions> = rows.iter().map(|(address, rows)| (*address, rows)).collect();
         for id in tables {
             let own: Vec<Version> = histories.iter().filter(|(table, _)| table == id).map(|(_, v)| *v).collect();
-            let (mut next, released) = self.to_change(*id)?.erased(&rows, &own, seq)?;
+            let (mut next, released) = self.changing(*id)?.erased(&rows, &own, seq)?;
             released.iter().try_for_each(|address| self.ledger.release(address, seq))?;
             self.shed(&mut next, seq)?;
             self.tables.put(next)?;
@@ -29,7 +29,7 @@ impl State {
     pub(super) fn shrink_groups(&mut self, tables: &[TableId], groups: &[ShrunkGroup], seq: Seq) -> Result<()> {
         let (mut records, mut released) = (vec![0; groups.len()], Vec::new());
         for id in tables {
-            let (mut next, own, below) = self.to_change(*id)?.shrunk(groups, seq)?;
+            let (mut next, own, below) = self.changing(*id)?.shrunk(groups, seq)?;
             self.uncover(&mut next, seq)?;
             self.tables.put(next)?;
             self.moved.insert((seq, *id));

@@ -7,7 +7,7 @@ use crate::table::{Flush, GroupId, NewGroup, NewPatch, Reorder, Rewrite, TableCh
 
 impl State {
     pub(super) fn change(&mut self, id: TableId, change: &TableChange, seq: Seq, time: Timestamp) -> Result<()> {
-        let next = self.to_change(id)?.change(change, seq, time)?;
+        let next = self.changing(id)?.change(change, seq, time)?;
         change.groups.iter().try_for_each(|group| self.ledger.add(&group.address))?;
         self.note_index_rows(&next, change.groups.iter().map(|group| group.rows));
         self.tables.put(next)?;
@@ -32,7 +32,7 @@ impl State {
         seq: Seq,
         time: Timestamp,
     ) -> Result<()> {
-        let (next, below) = self.to_change(id)?.updated(update, patches, seq, time)?;
+        let (next, below) = self.changing(id)?.updated(update, patches, seq, time)?;
         let replaced = update.replaced.iter().map(|(_, group)| group);
         let added: Vec<&NewGroup> = replaced.chain(&update.groups).collect();
         added.iter().try_for_each(|group| self.ledger.add(&group.address))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Snapshot, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId, Timestamp, Version};
-use crate::catalog::{Cover, Path, Pattern};
+use crate::catalog::{Path, Pattern, SnapshotCover};
 use crate::table::TableState;
 
 impl State {
@@ -51,7 +51,7 @@ impl State {
     }
 
     /// A table whose versions are about to change.
-    pub(super) fn to_change(&mut self, id: TableId) -> Result<Arc<TableState>> {
+    pub(super) fn changing(&mut self, id: TableId) -> Result<Arc<TableState>> {
         self.leave_covers(id)?;
         self.get(id)
     }
@@ -77,7 +77,7 @@ impl State {
     }
 
     /// The version of a table that a cover holds, if it covers the table.
-    fn covered(&self, cover: &Cover, id: TableId) -> Result<Option<Version>> {
+    fn covered(&self, cover: &SnapshotCover, id: TableId) -> Result<Option<Version>> {
         if !self.path_of(id).is_some_and(|path| self.covers.covers(cover, id, path)) {
             return Ok(None);
         }

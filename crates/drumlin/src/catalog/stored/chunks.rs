@@ -28,8 +28,8 @@ use crate::base::{BlockId, Error, Result, Seq, TableId};
 use crate::block::Address;
 use crate::catalog::state::SmallState;
 use crate::catalog::{
-    CoverId, Covers, FEATURE_COVERS, FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Path,
-    Presences, RowViews, Sequences, State, TableMap, Trash,
+    CoverId, FEATURE_COVERS, FEATURE_ERASED, FEATURE_JOBS, FEATURES_KNOWN, Followers, Holds, Packed, Path, Presences,
+    RowViews, Sequences, SnapshotCovers, State, TableMap, Trash,
 };
 use crate::storage::names;
 use crate::table::{Instants, Past, TableState};
@@ -344,7 +344,7 @@ impl Index {
         }
         let covers = read_map(chunks.by_ref().take(self.covers.len()))?;
         let pins = read_map(chunks.by_ref().take(self.cover_pins.len()))?;
-        state.covers = Covers::of(covers, pins, read_map(chunks.take(self.left.len()))?);
+        state.covers = SnapshotCovers::of(covers, pins, read_map(chunks.take(self.left.len()))?);
         Ok(state)
     }
 

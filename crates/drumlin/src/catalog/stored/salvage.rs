@@ -10,7 +10,9 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::base::{BlockId, Error, Result, Seq, SessionId, TableId, Timestamp, Version};
-use crate::catalog::{Cover, Covers, Effect, Ledger, Path, Sessions, Snapshot, State, TableMap, TransactionRecord};
+use crate::catalog::{
+    Effect, Ledger, Path, Sessions, Snapshot, SnapshotCover, SnapshotCovers, State, TableMap, TransactionRecord,
+};
 use crate::table::{PinnedVersion, TableState};
 
 /// Something that had to be left out, or put elsewhere, to make a state consistent.
@@ -142,7 +144,7 @@ impl State {
     }
 
     /// What a cover held, as far as it is known.
-    fn held_by(&self, cover: &Cover, covers: &Covers) -> Vec<(Path, (TableId, Version))> {
+    fn held_by(&self, cover: &SnapshotCover, covers: &SnapshotCovers) -> Vec<(Path, (TableId, Version))> {
         let mut held = Vec::new();
         self.tree.each(|path, node| {
             let table = node.table().filter(|id| covers.covers(cover, *id, &Path::trusted(path)));

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::Url;
 
-use self::role::Role;
+use self::role::AwsRole;
 use crate::base::{Error, Result};
 
 /// Credentials are renewed this long before they expire.
@@ -59,7 +59,7 @@ enum ProfileSource {
     Sso(Sso),
     Process(String),
     /// Those of the last of these roles, the first of which is assumed with what is found there.
-    Roles(Box<ProfileSource>, Vec<Role>),
+    Roles(Box<ProfileSource>, Vec<AwsRole>),
 }
 
 struct Sso {
@@ -241,6 +241,68 @@ impl Profile {
         }
     }
 
+    /// With what the first of the roles is assumed that lead to the one that this profile names; adds them to `roles`, in order. `later`
+    /// are the profiles whose roles come after it.
+    fn first_source(&self, later: &mut Vec<String>, roles: &mut Vec<AwsRole>) -> Result<ProfileSource> {
+        let name = &self.name;
+        later.push(name.clone());
+        let advice =
+            format!("use a profile with `credential_process = aws configure export-credentials --profile {name}`");
+        for (setting, what) in [
+            ("mfa_serial", "asks for a code"),
+            ("credential_source", "takes its credentials from the machine"),
+            (
+                "web_identity_token_file",
+                "takes its credentials from a token (set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE)",
+            ),
+        ] {
+            if self.setting(setting).is_some() {
+                return Err(Error::invalid(format!(
+                    "profile '{name}' assumes a role and has '{setting}': one that {what} is not assumed here; {advice}"
+                )));
+            }
+        }
+        let needed = |what: &str| {
+            let lacks = || {
+                Error::invalid(format!("profile '{name}' assumes a role, and has no '{what}'; {} need it", self.files))
+            };
+            self.setting(what).map(str::to_owned).ok_or_else(lacks)
+        };
+        let from = needed("source_profile")?;
+        let first = match later.contains(&from) {
+            // One may name itself if it has credentials of its own.
+            true if from == *name => self.own_source()?,
+            true => {
+                let round = later.join("' with '");
+                return Err(Error::invalid(format!("the role of '{round}' would be assumed with that of '{from}'")));
+            }
+            false => {
+                let settings = self.files.settings(&from)?.map_err(|others| {
+                    let there = others.join(", ");
+                    Error::invalid(format!(
+                        "profile '{name}' has the source_profile '{from}', which {} lack; profiles there: {there}",
+                        self.files
+                    ))
+                })?;
+                let source = Self { name: from, files: self.files.clone(), settings };
+                match source.setting("role_arn") {
+                    Some(_) => source.first_source(later, roles)?,
+                    None => source.own_source()?,
+                }
+            }
+        };
+        let session = self.setting("role_session_name").unwrap_or("drumlin");
+        let optional = [("DurationSeconds", "duration_seconds"), ("ExternalId", "external_id")];
+        let optional = optional.into_iter().filter_map(|(key, setting)| Some((key, self.setting(setting)?.to_owned())));
+        roles.push(AwsRole {
+            profile: name.clone(),
+            arn: needed("role_arn")?,
+            region: self.region().map(str::to_owned),
+            parameters: std::iter::once(("RoleSessionName", session.to_owned())).chain(optional).collect(),
+        });
+        Ok(first)
+    }
+
     /// What it has itself, whichever role it names.
     fn own_source(&self) -> Result<ProfileSource> {
         let name = &self.name;
@@ -339,13 +401,23 @@ impl ProfileCredentials {
             ProfileSource::Roles(first, roles) => {
                 let mut given = self.ask_own(*first).await?;
                 for role in &roles {
-                    given = self.ask_sts(role, &given.0).await?;
+                    given = self.assume(role, &given.0).await?;
                 }
                 given
             }
             own => self.ask_own(own).await?,
         };
         Ok(Found { credential: Arc::new(credential), expires, stamps })
+    }
+
+    async fn assume(&self, role: &AwsRole, with: &AwsCredential) -> Result<(AwsCredential, Option<SystemTime>)> {
+        let failed = |what: String| {
+            Error::unavailable(format!("STS gave no credentials for the role of profile '{}': {what}", role.profile))
+        };
+        let client = reqwest::Client::builder().timeout(WAIT).build().map_err(|e| failed(e.to_string()))?;
+        let (given, until) = role.assume(with, &client, self.files.sts.as_deref()).await?;
+        let until = time_of(&until).ok_or_else(|| failed(format!("they expire at '{until}'")))?;
+        Ok((given, Some(until)))
     }
 
     /// The credentials that are not those of a role.

@@ -523,44 +523,6 @@ fn merges_and_updates_look_for_rows_by_indexes() {
 }
 
 #[test]
-fn indexes_outlive_crashes_copies_and_backups() {
-    let disk = SimDisk::new();
-    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-    let store = crate::support::open_with(&disk, &clock, 2).unwrap();
-    store.write("t", numbers(3000), &Default::default()).unwrap();
-    index(&store, "t", "n", &["n"]).unwrap();
-    store.checkpoint(&Default::default()).unwrap();
-    let there = store.table("t").indexes().unwrap();
-    drop(store);
-    let store = crate::support::open_with(&disk.crash(1), &clock, 2).unwrap();
-    assert_eq!(store.table("t").indexes().unwrap(), there);
-    // A copy shares the runs.
-    store.copy("t", "copy", &AsOf::Newest, Existing::Refuse).unwrap();
-    assert_eq!(store.table("copy").indexes().unwrap(), there);
-    // A dropped index is dropped in the one alone.
-    store.table("t").drop_index("n").unwrap();
-    assert!(store.table("t").indexes().unwrap().is_empty());
-    assert_eq!(cost(&store, "copy", "n = 31").row_groups, 1);
-    store.table("t").drop(drumlin::store::Missing::Refuse).unwrap();
-    store.reclaim(&Default::default()).unwrap();
-    store.checkpoint(&Default::default()).unwrap();
-    let wanted = ids_where(3000, |id| id * 31 % 1009 == 31);
-    assert_eq!(find(&store, "copy", AsOf::Newest, "n = 31").unwrap(), wanted);
-    // A table in another store has the same indexes, which are filled there.
-    let other = open(&SimDisk::in_memory()).unwrap();
-    store.copy_to(&other, "copy", &Default::default()).unwrap();
-    let copied = other.table("copy").indexes().unwrap().remove(0);
-    assert_eq!((copied.name.as_str(), copied.covered), ("n", 0));
-    other.checkpoint(&CheckpointOptions { index_rows_min: 1, ..Default::default() }).unwrap();
-    assert_eq!(cost(&other, "copy", "n = 31").row_groups, 1);
-    assert_eq!(find(&other, "copy", AsOf::Newest, "n = 31").unwrap(), wanted);
-    for store in [&store, &other] {
-        let verified = store.verify(&VerifyOptions { deep: true, ..VerifyOptions::default() }).unwrap();
-        assert!(verified.faults.is_empty() && verified.orphans.is_empty(), "{verified:?}");
-    }
-}
-
-#[test]
 fn what_is_no_index_is_refused() {
     let (_disk, store) = store();
     let make = |name: &str, columns: &[&str]| index(&store, "t", name, columns).unwrap_err();

@@ -10,7 +10,7 @@ use super::section::{CatalogChunk, damaged};
 use super::{Index, read_map};
 use crate::base::{Seq, TableId};
 use crate::catalog::stored::sections::TreeBuilder;
-use crate::catalog::{CoverId, Covers, Followers, Path, RowViews, Sequences, State, TableMap, Trash};
+use crate::catalog::{CoverId, Followers, Path, RowViews, Sequences, SnapshotCovers, State, TableMap, Trash};
 use crate::table::{Instants, Past, TableState};
 
 const UNREADABLE: &str = "its bytes cannot be read, or are not the ones that were written";
@@ -141,7 +141,7 @@ impl Index {
         let path = |(_, path): &(CoverId, Path)| path.to_string();
         let pins = read_some("snapshots", &self.cover_pins, take(self.cover_pins.len()), &mut lost, path);
         let left = read_some("tables that left snapshots", &self.left, take(self.left.len()), &mut lost, id);
-        state.covers = Covers::of(covers, pins, left);
+        state.covers = SnapshotCovers::of(covers, pins, left);
         state.tables = TableMap::of(tables);
         (state, lost)
     }

@@ -1,105 +1,41 @@
 //! Roles that are assumed with the credentials of another profile, by Amazon's service STS.
 
-use std::time::SystemTime;
-
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use serde::Deserialize;
 use url::Url;
 
-use super::{Profile, ProfileCredentials, ProfileSource, WAIT, time_of};
 use crate::base::{Error, Result};
 use crate::storage::answers::shortened;
 
 /// A role.
-pub(super) struct Role {
-    profile: String,
-    arn: String,
-    region: Option<String>,
+pub struct AwsRole {
+    /// The profile that names it.
+    pub profile: String,
+    /// Its name.
+    pub arn: String,
+    /// The region of the server that is asked.
+    pub region: Option<String>,
     /// Further parameters of the request.
-    parameters: Vec<(&'static str, String)>,
-}
-
-impl Profile {
-    /// With what the first of the roles is assumed that lead to the one that this profile names; adds them to `roles`, in order. `later`
-    /// are the profiles whose roles come after it.
-    pub(super) fn first_source(&self, later: &mut Vec<String>, roles: &mut Vec<Role>) -> Result<ProfileSource> {
-        let name = &self.name;
-        later.push(name.clone());
-        let advice =
-            format!("use a profile with `credential_process = aws configure export-credentials --profile {name}`");
-        for (setting, what) in [
-            ("mfa_serial", "asks for a code"),
-            ("credential_source", "takes its credentials from the machine"),
-            (
-                "web_identity_token_file",
-                "takes its credentials from a token (set AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE)",
-            ),
-        ] {
-            if self.setting(setting).is_some() {
-                return Err(Error::invalid(format!(
-                    "profile '{name}' assumes a role and has '{setting}': one that {what} is not assumed here; {advice}"
-                )));
-            }
-        }
-        let needed = |what: &str| {
-            let lacks = || {
-                Error::invalid(format!("profile '{name}' assumes a role, and has no '{what}'; {} need it", self.files))
-            };
-            self.setting(what).map(str::to_owned).ok_or_else(lacks)
-        };
-        let from = needed("source_profile")?;
-        let first = match later.contains(&from) {
-            // One may name itself if it has credentials of its own.
-            true if from == *name => self.own_source()?,
-            true => {
-                let round = later.join("' with '");
-                return Err(Error::invalid(format!("the role of '{round}' would be assumed with that of '{from}'")));
-            }
-            false => {
-                let settings = self.files.settings(&from)?.map_err(|others| {
-                    let there = others.join(", ");
-                    Error::invalid(format!(
-                        "profile '{name}' has the source_profile '{from}', which {} lack; profiles there: {there}",
-                        self.files
-                    ))
-                })?;
-                let source = Self { name: from, files: self.files.clone(), settings };
-                match source.setting("role_arn") {
-                    Some(_) => source.first_source(later, roles)?,
-                    None => source.own_source()?,
-                }
-            }
-        };
-        let session = self.setting("role_session_name").unwrap_or("drumlin");
-        let optional = [("DurationSeconds", "duration_seconds"), ("ExternalId", "external_id")];
-        let optional = optional.into_iter().filter_map(|(key, setting)| Some((key, self.setting(setting)?.to_owned())));
-        roles.push(Role {
-            profile: name.clone(),
-            arn: needed("role_arn")?,
-            region: self.region().map(str::to_owned),
-            parameters: std::iter::once(("RoleSessionName", session.to_owned())).chain(optional).collect(),
-        });
-        Ok(first)
-    }
+    pub parameters: Vec<(&'static str, String)>,
 }
 
 /// What STS answers.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
-    assume_role_result: Assumed,
+struct StsAnswer {
+    assume_role_result: StsResult,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Assumed {
-    credentials: Given,
+struct StsResult {
+    credentials: StsCredentials,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Given {
+struct StsCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: String,
@@ -108,26 +44,28 @@ struct Given {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Refusal {
-    error: Refused,
+struct StsRefusal {
+    error: StsError,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Refused {
+struct StsError {
     code: String,
     message: Option<String>,
 }
 
-impl ProfileCredentials {
-    /// Assumes a role with credentials.
-    pub(super) async fn ask_sts(
+impl AwsRole {
+    /// Assumes it with the credentials `with`, by Amazon's server or the one at `server`. Returns its credentials, and until when they are
+    /// good.
+    pub async fn assume(
         &self,
-        role: &Role,
         with: &AwsCredential,
-    ) -> Result<(AwsCredential, Option<SystemTime>)> {
-        let Role { profile, arn, region, parameters } = role;
-        let server = match (&self.files.sts, region) {
+        client: &reqwest::Client,
+        server: Option<&str>,
+    ) -> Result<(AwsCredential, String)> {
+        let Self { profile, arn, region, parameters } = self;
+        let server = match (server, region) {
             (Some(address), _) => address.trim_end_matches('/').to_owned(),
             (None, Some(region)) if region.starts_with("cn-") => format!("https://sts.{region}.amazonaws.com.cn"),
             (None, Some(region)) => format!("https://sts.{region}.amazonaws.com"),
@@ -146,12 +84,11 @@ impl ProfileCredentials {
         let authorizer = AwsAuthorizer::new(with, "sts", region.as_deref().unwrap_or("us-east-1"));
         authorizer.try_authorize(&mut signed, None).map_err(|e| failed(&e))?;
         let failed_request = |e: reqwest::Error| failed(&e.without_url());
-        let client = reqwest::Client::builder().timeout(WAIT).build().map_err(failed_request)?;
         let answer = client.get(address).headers(signed.headers().clone()).send().await.map_err(failed_request)?;
         let status = answer.status();
         let body = answer.bytes().await.map_err(failed_request)?;
         if !status.is_success() {
-            let told = quick_xml::de::from_reader(&*body).map(|Refusal { error }: Refusal| {
+            let told = quick_xml::de::from_reader(&*body).map(|StsRefusal { error }: StsRefusal| {
                 let message = error.message.map(|message| format!(": {}", shortened(message.trim())));
                 format!(", {}{}", error.code, message.unwrap_or_default())
             });
@@ -159,10 +96,9 @@ impl ProfileCredentials {
         }
         // It holds secrets, so no message has it.
         let unknown = || failed(&"its answer is of another kind");
-        let answer: Answer = quick_xml::de::from_reader(&*body).map_err(|_| unknown())?;
+        let answer: StsAnswer = quick_xml::de::from_reader(&*body).map_err(|_| unknown())?;
         let given = answer.assume_role_result.credentials;
-        let expires = time_of(&given.expiration).ok_or_else(unknown)?;
         let (key_id, secret_key) = (given.access_key_id, given.secret_access_key);
-        Ok((AwsCredential { key_id, secret_key, token: Some(given.session_token) }, Some(expires)))
+        Ok((AwsCredential { key_id, secret_key, token: Some(given.session_token) }, given.expiration))
     }
 }
