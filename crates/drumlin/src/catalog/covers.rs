@@ -80,16 +80,20 @@ impl SnapshotCovers {
         Self { by_name, pins, left, ordered, last }
     }
 
-    /// `Corrupt` if they do not go with snapshots and the tables that there are, the last of which was `last`.
+    /// `Corrupt` if they do not go with snapshots, the last commit and the last table that there were, and with the tables that there are, if
+    /// these are known.
     pub(super) fn check<S: Clone>(
         &self,
         snapshots: &OrdMap<String, S>,
-        tables: &BTreeSet<TableId>,
-        last: TableId,
+        (last_seq, last_table): (Seq, TableId),
+        tables: Option<&BTreeSet<TableId>>,
     ) -> Result<()> {
         let bad = |what: &str| Err(Error::corrupt(format!("catalog: {what}")));
-        if self.by_name.iter().any(|(name, cover)| !snapshots.contains_key(name) || cover.last_table > last) {
-            return bad("tables are covered by a snapshot that does not exist, or that is of later tables");
+        let forged = |(name, cover): (&String, &Arc<SnapshotCover>)| {
+            !snapshots.contains_key(name) || cover.last_table > last_table || cover.id.seq > last_seq
+        };
+        if self.by_name.iter().any(forged) {
+            return bad("tables are covered by a snapshot that does not exist, or that is of later commits");
         }
         let mut before = TableId(0);
         for cover in self.ordered.values() {
@@ -100,7 +104,11 @@ impl SnapshotCovers {
         if self.ordered.len() != self.by_name.len() || self.pins.keys().any(|(id, _)| !self.ordered.contains_key(id)) {
             return bad("versions are pinned for a snapshot that does not exist");
         }
-        match self.left.keys().find(|id| !tables.contains(id)) {
+        if self.left.values().any(|left| left.seq > last_seq) {
+            return bad("tables have left snapshots of later commits");
+        }
+        let missing = |id: &&TableId| tables.is_some_and(|tables| !tables.contains(id));
+        match self.left.keys().find(missing) {
             Some(id) => bad(&format!("table {id}, which has left snapshots, does not exist")),
             None => Ok(()),
         }
@@ -123,7 +131,7 @@ impl SnapshotCovers {
 
     /// Takes a cover of the tables up to `last_table`.
     pub(super) fn put(&mut self, name: &str, pattern: Pattern, last_table: TableId, tables: u64, seq: Seq) {
-        let nth = if self.last.seq == seq { self.last.nth + 1 } else { 0 };
+        let nth = if self.last.seq == seq { self.last.nth.saturating_add(1) } else { 0 };
         self.last = CoverId { seq, nth };
         let cover = Arc::new(SnapshotCover { id: self.last, pattern, last_table, tables });
         self.ordered.insert(cover.id, cover.clone());
@@ -200,5 +208,58 @@ impl SnapshotCovers {
         }
         self.left.insert(table, newest);
         held.len() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Timestamp;
+    use crate::catalog::{Effect, State, TransactionRecord};
+    use crate::table::TableSpec;
+
+    fn taken(covers: &[(u64, u64)]) -> SnapshotCovers {
+        let mut all = SnapshotCovers::default();
+        for (n, (seq, last)) in covers.iter().enumerate() {
+            all.put(&n.to_string(), Pattern::new("**").unwrap(), TableId(*last), 1, Seq(*seq));
+        }
+        all
+    }
+
+    #[test]
+    fn forged_ones_are_refused() {
+        let snapshots: OrdMap<String, ()> = ["0", "1"].map(|name| (name.to_owned(), ())).into_iter().collect();
+        let check = |covers: &SnapshotCovers| covers.check(&snapshots, (Seq(9), TableId(7)), None);
+        let good = taken(&[(5, 3), (5, 4)]);
+        check(&good).unwrap();
+        for covers in [taken(&[(10, 3)]), taken(&[(5, 8)]), taken(&[(5, 4), (6, 3)]), taken(&[(5, 3), (6, 4), (7, 5)])]
+        {
+            check(&covers).unwrap_err();
+        }
+        let with = |change: &dyn Fn(&mut SnapshotCovers)| {
+            let mut covers = good.clone();
+            change(&mut covers);
+            covers
+        };
+        let (path, later) = (Path::new("t").unwrap(), CoverId { seq: Seq(10), nth: 0 });
+        check(&with(&|covers| drop(covers.pins.insert((later, path.clone()), (TableId(1), Version(0)))))).unwrap_err();
+        check(&with(&|covers| drop(covers.left.insert(TableId(1), later)))).unwrap_err();
+        let twice = OrdMap::from_iter(["0", "1"].map(|name| (name.to_owned(), good.get("0").unwrap().clone())));
+        check(&SnapshotCovers::of(twice, OrdMap::new(), OrdMap::new())).unwrap_err();
+        let known = BTreeSet::from([TableId(1)]);
+        let left = with(&|covers| drop(covers.left.insert(TableId(2), CoverId::default())));
+        left.check(&snapshots, (Seq(9), TableId(7)), Some(&known)).unwrap_err();
+    }
+
+    /// A forged entry may make a table without a version.
+    #[test]
+    fn a_table_without_a_version_is_not_held() {
+        let path = Path::new("t").unwrap();
+        let made = Effect::CreateTable { path, table: TableId(1), spec: TableSpec { sort: Vec::new(), keyed: false } };
+        let cover = Effect::CoverTables { name: "s".into(), pattern: "**".into(), tables: 1 };
+        let effects = vec![made, cover, Effect::DropTable { table: TableId(1) }];
+        let mut state = State::default();
+        state.apply(&TransactionRecord { effects }, Seq(1), Timestamp(1)).unwrap();
+        assert_eq!(state.held_where("s", |_| true).unwrap(), []);
     }
 }

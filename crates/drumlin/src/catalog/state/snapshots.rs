@@ -36,15 +36,12 @@ impl State {
         if !self.covers.may_cover_any(id) || planted(Bug::KeepCovered) {
             return Ok(());
         }
-        let Some(path) = self.paths.get(&id) else {
-            self.covers.leave(id, None);
-            return Ok(());
-        };
-        let mut table = TableState::clone(&*self.get(id)?);
-        let newest = table.newest().expect("every table has a version").version;
-        let holds = self.covers.leave(id, Some((path, newest)));
-        (0..holds).try_for_each(|_| table.pin(newest))?;
-        if holds > 0 {
+        // A new table has no version before its first change.
+        let newest = self.get(id)?.newest().map(|newest| newest.version);
+        let holds = self.covers.leave(id, self.paths.get(&id).zip(newest));
+        if let Some(newest) = newest.filter(|_| holds > 0) {
+            let mut table = TableState::clone(&*self.get(id)?);
+            (0..holds).try_for_each(|_| table.pin(newest))?;
             self.tables.put(table)?;
         }
         Ok(())
@@ -118,9 +115,11 @@ impl State {
         let mut held: Vec<_> = self.pins_of(name).filter_map(of).collect();
         if let Some(cover) = self.covers.get(name) {
             for (path, id) in self.ids_matching(&cover.pattern) {
-                if self.covers.may_cover(cover, id) && wanted(path) {
-                    let newest = self.get(id)?.newest().expect("every table has a version").version;
-                    held.push((path.clone(), (id, newest)));
+                if self.covers.may_cover(cover, id)
+                    && wanted(path)
+                    && let Some(newest) = self.get(id)?.newest()
+                {
+                    held.push((path.clone(), (id, newest.version)));
                 }
             }
         }
@@ -140,8 +139,9 @@ impl State {
             // It may have been at another path at that time; most were not.
             let at_path = || self.pin_at(name, path).filter(|(id, _)| *id == table.id);
             let elsewhere = || self.pins_of(name).find(|(_, (id, _))| *id == table.id).map(|(_, pin)| *pin);
-            let pinned = || at_path().or_else(elsewhere).filter(|_| !table.pins.is_empty()).map(|(_, version)| version);
-            if let Some(version) = covered.or_else(pinned) {
+            let pinned = || at_path().or_else(elsewhere).map(|(_, version)| version);
+            let version = if table.pins.is_empty() { covered } else { covered.or_else(pinned) };
+            if let Some(version) = version {
                 holders.entry(version).or_default().push(name.clone());
             }
         }

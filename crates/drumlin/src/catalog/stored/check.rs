@@ -79,7 +79,6 @@ impl State {
         if self.presences.open.keys().any(|number| *number > self.presences.last) {
             return bad("a presence has an impossible number".into());
         }
-        self.covers.check(&self.snapshots, &ids, self.last_table)?;
         self.check_tree(Some(&ids))?;
         Ok(said)
     }
@@ -115,6 +114,7 @@ impl State {
         if tables != self.linked() {
             return bad("tables have paths that the tree does not have".into());
         }
+        self.covers.check(&self.snapshots, (self.seq, self.last_table), ids)?;
         match self.trash.tables().keys().find(|id| is_missing(**id)) {
             Some(id) => bad(format!("table {id} in the trash does not exist")),
             None => self.check_definitions(),

@@ -96,7 +96,9 @@ impl State {
         let covers = std::mem::take(&mut self.covers);
         for (name, snapshot) in snapshots {
             let mut pins = snapshot.pins.clone();
-            pins.extend(covers.get(&name).into_iter().flat_map(|cover| self.held_by(cover, &covers)));
+            if let Some(cover) = covers.get(&name) {
+                pins.extend(self.held_by((&name, cover), &covers, mended));
+            }
             pins.retain(|path, (id, version)| {
                 let there = self.tables.get_open(*id).is_some_and(|table| table.version(*version).is_some());
                 if !there {
@@ -143,13 +145,23 @@ impl State {
         Ok(())
     }
 
-    /// What a cover held, as far as it is known.
-    fn held_by(&self, cover: &SnapshotCover, covers: &SnapshotCovers) -> Vec<(Path, (TableId, Version))> {
+    /// What a cover held, as far as it is known. A table that has changed since must have left it, even if nothing says so any more.
+    fn held_by(
+        &self,
+        (name, cover): (&str, &SnapshotCover),
+        covers: &SnapshotCovers,
+        mended: &mut Vec<Mended>,
+    ) -> Vec<(Path, (TableId, Version))> {
         let mut held = Vec::new();
         self.tree.each(|path, node| {
-            let table = node.table().filter(|id| covers.covers(cover, *id, &Path::trusted(path)));
-            if let Some(newest) = table.and_then(|id| self.tables.get_open(id)).and_then(|table| table.newest()) {
-                held.push((Path::trusted(path), (table.unwrap_or_default(), newest.version)));
+            let path = Path::trusted(path);
+            let Some(id) = node.table().filter(|id| covers.covers(cover, *id, &path)) else { return };
+            match self.tables.get_open(id).and_then(|table| table.newest()) {
+                Some(newest) if newest.seq <= cover.id.seq => held.push((path, (id, newest.version))),
+                Some(_) if covers.pin_at(cover, &path).is_none() => {
+                    mended.push(Mended::SnapshotPart(name.to_owned(), path));
+                }
+                _ => {}
             }
         });
         // Where both are known, what was pinned is so.

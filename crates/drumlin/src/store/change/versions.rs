@@ -59,7 +59,7 @@ impl VersionInfo {
     }
 }
 
-/// A snapshot.
+/// A snapshot. As long as it is there, it keeps in memory what the store knew when it was asked for.
 #[derive(Clone)]
 pub struct SnapshotInfo {
     /// Its name.

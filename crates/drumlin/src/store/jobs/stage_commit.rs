@@ -23,7 +23,7 @@ use crate::store::read::resolve::table_at;
 use crate::store::write::by_key::{ByKey, refuse};
 use crate::store::write::many_rows::{BulkChange, Encoded};
 use crate::table::{
-    Kill, NewGroup, StoredSchema, TableChange, TableCodec, TableSpec, VersionKind, check_key, check_sort,
+    Kill, NewGroup, StoredSchema, TableChange, TableCodec, TableSpec, TableState, VersionKind, check_key, check_sort,
     keys_of_groups,
 };
 
@@ -376,12 +376,12 @@ impl Staged {
                 "the rows staged for '{path}' have another sort order or key than the table"
             )));
         }
-        let own = found.and_then(|found| found.schema());
-        let fits = |own: &StoredSchema| match mode {
-            StageMode::Overwrite => own.same_constraints(schema),
-            _ => own.0 == schema.0 && own.same_checks(schema),
+        let same = |own: &StoredSchema| own.0 == schema.0 && own.same_checks(schema);
+        let fits = |found: &Arc<TableState>| match mode {
+            StageMode::Overwrite => found.takes_in_place(schema),
+            _ => found.schema().is_none_or(same),
         };
-        if !own.is_none_or(fits) {
+        if !found.is_none_or(fits) {
             return Err(Error::conflict(format!(
                 "the schema or the constraints of '{path}' have changed since the job began"
             )));

@@ -574,8 +574,8 @@ fn effects(
         if kind == VersionKind::Write {
             change.kill = Kill::All;
             let known = existing.and_then(|table| table.schema());
-            if !known.is_none_or(|known| known.same_constraints(schema)) {
-                return Err(Error::conflict(format!("the constraints of '{path}' changed during the call")));
+            if !existing.is_none_or(|table| table.takes_in_place(schema)) {
+                return Err(Error::conflict(format!("the columns or constraints of '{path}' changed during the call")));
             }
             let differs = known.is_none_or(|known| known != schema);
             change.schema = differs.then(|| schema.clone());

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use drumlin::base::ManualClock;
 use drumlin::storage::{BucketFault, BucketOp, SimBucket};
 use drumlin::store::{
-    Aborted, AsOf, CheckpointOptions, Options, ReclaimOptions, Stage, StageMode, StageOptions, StagedCommit,
-    StagedReport, TableOptions, Ticket, Token,
+    Aborted, AsOf, CheckpointOptions, IndexOptions, Options, ReclaimOptions, Stage, StageMode, StageOptions,
+    StagedCommit, StagedReport, TableOptions, Ticket, Token,
 };
-use drumlin::{ErrorKind, Store, Tables, Task, Version};
+use drumlin::{Alter, ErrorKind, Expression, Fill, NewColumn, Store, Tables, Task, Version};
 
 use crate::processes::shared_support::{clock, open, settled};
 use crate::seeds;
@@ -504,6 +504,40 @@ fn an_abort_knows_what_was_committed_under_another_name() {
     is(&driver, "t", &numbered(0, 5)).unwrap();
     empty("clear again").unwrap();
     is(&driver, "t", &[]).unwrap();
+}
+
+/// Rows that replace all others bring columns as they were known when the job began: no others, and past no unique index.
+#[test]
+fn columns_that_have_become_others_end_a_job_that_replaces_all_rows() {
+    let (bucket, clock) = (SimBucket::new(), clock());
+    let driver = open(&bucket, &clock).unwrap();
+    let rename = |from: &str, to: &str| {
+        let alter = Alter::Rename(vec![(from.into(), to.into())]);
+        driver.table("t").alter(&alter, &Default::default()).unwrap()
+    };
+    driver.write("t", batch(&numbered(0, 5)), &Default::default()).unwrap();
+    rename("name", "title");
+    rename("title", "name");
+    rename("name", "title");
+    let field = batch(&[]).schema().field(1).clone();
+    let add = Alter::Add(vec![NewColumn { field, fill: Fill::Null }]);
+    driver.table("t").alter(&add, &Default::default()).unwrap();
+    let ticket = begin(&driver, &["t"], &job(StageMode::Overwrite, "a")).unwrap();
+    let twice = [(1, Some("a".into())), (2, Some("a".into()))];
+    let token = stage(&worker(&bucket, &clock, 1), &ticket, "t", &twice, (0, 0)).unwrap();
+    // The name that was staged belongs to another column now, which takes no value twice.
+    driver.table("t").alter(&Alter::Drop(vec!["name".into()]), &Default::default()).unwrap();
+    rename("title", "name");
+    driver.table("t").delete("name is null", &Default::default()).unwrap();
+    let unique = IndexOptions { unique: true, ..Default::default() };
+    driver.table("t").create_index("u", &[Expression::parse("name").unwrap()], &unique).unwrap();
+    let refused = ticket.commit(&driver, vec![token], &StagedCommit::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    let ticket = begin(&driver, &["t"], &job(StageMode::Overwrite, "b")).unwrap();
+    let token = stage(&worker(&bucket, &clock, 2), &ticket, "t", &twice, (0, 0)).unwrap();
+    let refused = ticket.commit(&driver, vec![token], &StagedCommit::default()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
+    assert_eq!(driver.verify(&Default::default()).unwrap().faults, []);
 }
 
 /// Tokens that somebody has changed, with right checksums: what is taken is committed soundly, and the store opens afterwards.

@@ -73,9 +73,19 @@ impl TableState {
         Ok((constrained != *came && !planted(Bug::ForgetConstraints)).then_some(constrained))
     }
 
+    /// Whether a schema that [`TableState::constrained`] has made of a frame is what it would make now.
+    pub fn takes_in_place(&self, came: &StoredSchema) -> bool {
+        let Some(own) = self.schema() else { return true };
+        let plain = own.known_columns().is_none() && came.known_columns().is_none();
+        let same_id = |field: &FieldRef| came.id_of(field.name()).is_none_or(|id| own.id_of(field.name()) == Some(id));
+        let same_ids = plain || own.0.fields().iter().all(same_id) || planted(Bug::NewIds);
+        same_ids && own.same_constraints(came) && self.check_unique_columns(came).is_ok()
+    }
+
     /// A column that it has, too, stays the same column, and no other becomes it.
     fn with_own_ids(&self, came: StoredSchema) -> StoredSchema {
-        let Some(own) = self.schema() else { return came };
+        // Usually all are known by their names, in both.
+        let Some(own) = self.schema().filter(|own| own.known_columns().is_some()) else { return came };
         let mut ids: BTreeSet<String> = own.ids().map(str::to_owned).collect();
         let mut columns = came.columns();
         for (field, column) in came.0.fields().iter().zip(&mut columns) {
