@@ -73,7 +73,9 @@ def draw(rng: random.Random, table: dict[str, tuple[str, ...]]) -> Strike:
     if rng.random() < 0.5:
         return Strike(names(table), KILL, when)
     name = rng.choice(OFTEN if table is CHANGES and rng.random() < 0.8 else list(table))
-    return Strike("?" + name, rng.choice(table[name]), min(when, 5), rng.random() < 0.2)
+    action, on = rng.choice(table[name]), rng.random() < 0.2
+    # A call that was interrupted is made again: it is never interrupted for ever.
+    return Strike("?" + name, action, min(when, 5), on and action != "EINTR")
 
 
 class Tracer:

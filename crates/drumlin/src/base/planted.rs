@@ -363,6 +363,17 @@ mod switch {
         PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::SeqCst);
     }
 
+    /// If a rule is broken, breaks another one instead while `work` is done: for what only builds of before could leave.
+    pub fn instead<T>(bug: super::Bug, work: impl FnOnce() -> T) -> T {
+        let before = PLANTED.load(Ordering::SeqCst);
+        if before > 0 {
+            plant(Some(bug));
+        }
+        let done = work();
+        PLANTED.store(before, Ordering::SeqCst);
+        done
+    }
+
     /// Whether `bug` is planted.
     pub fn planted(bug: super::Bug) -> bool {
         PLANTED.load(Ordering::SeqCst) == bug as u8

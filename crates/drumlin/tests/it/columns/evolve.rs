@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array, NullArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
+use drumlin::base::planted::{self, Bug};
 use drumlin::base::{ManualClock, Timestamp, Version};
 use drumlin::storage::SimDisk;
 use drumlin::store::{AsOf, Options, ReadOptions, TableOptions, WriteOptions};
@@ -181,11 +182,10 @@ pub fn keys_renamed_before_a_restore_are_found() -> Checked {
     store.write("t", ints(&[("k", &[1, 2]), ("a", &[10, 20])]), &Default::default()).unwrap();
     rename(&store, "t", &[("k", "q")]);
     let then = AsOf::Version(store.table("t").versions().unwrap().last().unwrap().version);
-    // Keys of another type, which cannot be read as the ones of before.
-    let texts = Arc::new(StringArray::from(vec!["x"])) as ArrayRef;
-    let other = RecordBatch::try_from_iter([("q", texts), ("b", Arc::new(Int64Array::from(vec![30])) as ArrayRef)]);
-    store.write("t", other.unwrap(), &Default::default()).unwrap();
-    store.table("t").delete("q = 'x'", &Default::default()).unwrap();
+    // Builds of before made another column of the frame's, with the name of the key.
+    let write = || store.write("t", ints(&[("q", &[3]), ("b", &[30])]), &Default::default());
+    planted::instead(Bug::NewIds, write).unwrap();
+    store.table("t").delete("q = 3", &Default::default()).unwrap();
     store.restore("t", &then).unwrap();
     let found = store.table("t").get_many(&ints(&[("q", &[2, 3])]), &Default::default()).map_err(|e| e.to_string())?;
     same(&found.found.iter().map(|found| found == Some(true)).collect(), &vec![true, false], "found")
