@@ -123,6 +123,7 @@ $(ENGINES)/.installed: python/requirements-engines.txt $(BIN)/.installed
 servers:
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(*(s3.build(name) or f'NO GO: {name} is not built' for name in s3.PACKAGES))"
 	cd python/tests && $(PYTHON) -c "from servers import cells; print(*cells.install())"
+	cd python/tests && $(PYTHON) -c "from servers import azure; print(azure.build() or 'NO NODE: azurite is not installed')"
 
 # What the tests of the page of a store (`drumlin ui`) need beside the build: Chromium, a package of Debian, in which they click through it.
 # Without it they say loudly that they do without.

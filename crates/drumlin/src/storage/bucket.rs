@@ -171,7 +171,11 @@ fn client(
             check_settings::<AzureConfigKey>(options, "AZURE_")?;
             let settings = settings::<AzureConfigKey>(options)?.into_iter();
             let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry);
-            let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let mut builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
+            if endpoint.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
+                builder = builder.with_allow_http(true);
+            }
             Arc::new(builder.build().map_err(cannot)?)
         }
         _ => {
