@@ -119,7 +119,7 @@ $(ENGINES)/.installed: python/requirements-engines.txt $(BIN)/.installed
 	touch $@
 
 # S3 servers on which tests in Rust and Python run stores: built by Go from pinned sources, some minutes once; PostgreSQL and etcd, which
-# keep logs, from Debian's packages, if root does it. Without Go or these the tests say that they do without.
+# keep logs, from Debian's packages, if root does it; Azurite, from npm. Without Go, these or Node.js the tests say that they do without.
 servers:
 	cd python/tests && $(PYTHON) -c "from servers import s3; print(*(s3.build(name) or f'NO GO: {name} is not built' for name in s3.PACKAGES))"
 	cd python/tests && $(PYTHON) -c "from servers import cells; print(*cells.install())"

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from .s3 import free_port, wait_until_up
 
-VERSION = "3.35.0"
+#: The package and all that it needs, pinned.
+PACKAGE = Path(__file__).with_name("azurite")
 #: The account that every emulator has, and its key, which are documented.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -25,15 +26,16 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 def build() -> Path | None:
     """The emulator's script, installed if necessary; None without Node.js and npm."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(root) / "drumlin-servers" / f"azurite-{VERSION}"
+    lock = (PACKAGE / "package-lock.json").read_bytes()
+    folder = Path(root) / "drumlin-servers" / f"azurite-{hashlib.sha256(lock).hexdigest()[:16]}"
     script = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
     npm = shutil.which("npm")
     if script.exists():
         return script if shutil.which("node") else None
     if npm is None or shutil.which("node") is None:
         return None
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", f"azurite@{VERSION}"]
+    shutil.copytree(PACKAGE, folder, dirs_exist_ok=True)
+    command = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
     subprocess.run(command, check=True, cwd=folder, capture_output=True)
     return script
 
