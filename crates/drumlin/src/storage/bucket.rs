@@ -18,7 +18,9 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
-use object_store::{CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
+use object_store::{
+    ClientConfigKey, CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion,
+};
 use url::Url;
 
 use self::profile::Profile;
@@ -164,7 +166,11 @@ fn client(
             check_settings::<GoogleConfigKey>(options, "GOOGLE_")?;
             let settings = settings::<GoogleConfigKey>(options)?.into_iter();
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
-            let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let mut builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+            if endpoint.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
+                builder = builder.with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), "true");
+            }
             Arc::new(builder.build().map_err(cannot)?)
         }
         ObjectStoreScheme::MicrosoftAzure => {
