@@ -481,9 +481,7 @@ fn keys_in_many_row_groups_take_few_rounds_of_requests() {
     let key = TableOptions { key: vec!["id".into()], ..TableOptions::default() };
     store.table("k").create(batch(&[]).schema(), key).unwrap();
     let all: Vec<Row> = (0..40 * 6000).map(&mut row).collect();
-    store.table("k").upsert(batch(&all), &Default::default()).unwrap();
-    let plan = PlanOptions { group_rows: 6000, ..PlanOptions::default() };
-    store.checkpoint(&CheckpointOptions { plan, ..Default::default() }).unwrap();
+    all.chunks(6000).for_each(|rows| drop(store.append("k", batch(rows), &Default::default()).unwrap()));
     store.write("other", batch(&all), &Default::default()).unwrap();
     let stored = store.table("k").stat().unwrap();
     assert!(stored.row_groups >= 40, "{stored:?}");
