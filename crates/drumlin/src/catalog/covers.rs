@@ -242,12 +242,12 @@ mod tests {
             covers
         };
         let (path, later) = (Path::new("t").unwrap(), CoverId { seq: Seq(10), nth: 0 });
-        check(&with(&|covers| drop(covers.pins.insert((later, path.clone()), (TableId(1), Version(0)))))).unwrap_err();
-        check(&with(&|covers| drop(covers.left.insert(TableId(1), later)))).unwrap_err();
+        check(&with(&|covers| covers.pins.extend([((later, path.clone()), (TableId(1), Version(0)))]))).unwrap_err();
+        check(&with(&|covers| covers.left.extend([(TableId(1), later)]))).unwrap_err();
         let twice = OrdMap::from_iter(["0", "1"].map(|name| (name.to_owned(), good.get("0").unwrap().clone())));
         check(&SnapshotCovers::of(twice, OrdMap::new(), OrdMap::new())).unwrap_err();
         let known = BTreeSet::from([TableId(1)]);
-        let left = with(&|covers| drop(covers.left.insert(TableId(2), CoverId::default())));
+        let left = with(&|covers| covers.left.extend([(TableId(2), CoverId::default())]));
         left.check(&snapshots, (Seq(9), TableId(7)), Some(&known)).unwrap_err();
     }
 
