@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import os
 import shutil
 import subprocess
 import urllib.request
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 
-from .s3 import free_port, wait_until_up
+from .s3 import built, free_port, wait_until_up
 
 #: The package and all that it needs, pinned.
 PACKAGE = Path(__file__).with_name("azurite")
@@ -25,14 +24,13 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 def build() -> Path | None:
     """The emulator's script, installed if necessary; None without Node.js and npm."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     lock = (PACKAGE / "package-lock.json").read_bytes()
-    folder = Path(root) / "drumlin-servers" / f"azurite-{hashlib.sha256(lock).hexdigest()[:16]}"
+    folder = built() / f"azurite-{hashlib.sha256(lock).hexdigest()[:16]}"
     script = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-    npm = shutil.which("npm")
-    if script.exists():
-        return script if shutil.which("node") else None
-    if npm is None or shutil.which("node") is None:
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if node is None or script.exists():
+        return script if node else None
+    if npm is None:
         return None
     shutil.copytree(PACKAGE, folder, dirs_exist_ok=True)
     command = [npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]

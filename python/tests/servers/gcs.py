@@ -42,7 +42,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode())

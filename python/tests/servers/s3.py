@@ -22,10 +22,15 @@ PACKAGES = {
 }
 
 
-def cache(name: str) -> Path:
+def built() -> Path:
     """The folder of built servers, shared by all clones."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "drumlin-servers" / PACKAGES[name].replace("/", "_")
+    return Path(root) / "drumlin-servers"
+
+
+def cache(name: str) -> Path:
+    """The folder of a server."""
+    return built() / PACKAGES[name].replace("/", "_")
 
 
 def build(name: str) -> Path | None:

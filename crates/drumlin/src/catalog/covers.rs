@@ -194,20 +194,18 @@ impl SnapshotCovers {
 
     /// A table leaves all covers, which held `version` of it if it is in the tree at `path`. Returns how many did.
     pub(super) fn leave(&mut self, table: TableId, at: Option<(&Path, Version)>) -> u32 {
-        let Some((newest, _)) = self.ordered.get_max() else { return 0 };
-        let (newest, left) = (*newest, self.left.get(&table).copied());
-        let under = self.ordered.range(left.unwrap_or_default()..).map(|(_, cover)| cover);
-        let mut held = Vec::new();
-        if let Some((path, _)) = at {
-            held.extend(under.filter(|cover| self.covers(cover, table, path)).map(|cover| cover.id));
-        }
-        for id in &held {
-            if let Some((path, version)) = at {
-                self.pins.insert((*id, path.clone()), (table, version));
+        let Some(newest) = self.ordered.get_max().map(|(id, _)| *id) else { return 0 };
+        let mut held = 0;
+        if let Some((path, version)) = at {
+            let since = self.left.get(&table).copied().unwrap_or_default();
+            let of = self.ordered.range(since..).filter(|(_, cover)| self.covers(cover, table, path));
+            for id in of.map(|(id, _)| *id).collect::<Vec<_>>() {
+                self.pins.insert((id, path.clone()), (table, version));
+                held += 1;
             }
         }
         self.left.insert(table, newest);
-        held.len() as u32
+        held
     }
 }
 

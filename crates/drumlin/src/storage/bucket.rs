@@ -18,9 +18,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
-use object_store::{
-    ClientConfigKey, CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion,
-};
+use object_store::{CredentialProvider, ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig, UpdateVersion};
 use url::Url;
 
 use self::profile::Profile;
@@ -150,11 +148,8 @@ fn client(
                 }
                 builder = builder.with_config(key, value);
             }
-            // An endpoint given with `http` is meant to be reached that way, whether it comes from an option or the
-            // environment.
             let keys = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
-            let named = keys.iter().find_map(|key| builder.get_config_value(key));
-            if named.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
+            if is_by_http(keys.iter().find_map(|key| builder.get_config_value(key))) {
                 builder = builder.with_allow_http(true);
             }
             if let Some(credentials) = credentials {
@@ -166,11 +161,7 @@ fn client(
             check_settings::<GoogleConfigKey>(options, "GOOGLE_")?;
             let settings = settings::<GoogleConfigKey>(options)?.into_iter();
             let builder = GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry);
-            let mut builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
-            let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl);
-            if endpoint.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
-                builder = builder.with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), "true");
-            }
+            let builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Arc::new(builder.build().map_err(cannot)?)
         }
         ObjectStoreScheme::MicrosoftAzure => {
@@ -178,8 +169,7 @@ fn client(
             let settings = settings::<AzureConfigKey>(options)?.into_iter();
             let builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry);
             let mut builder = settings.fold(builder, |builder, (key, value)| builder.with_config(key, value));
-            let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint);
-            if endpoint.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://")) {
+            if is_by_http(builder.get_config_value(&AzureConfigKey::Endpoint)) {
                 builder = builder.with_allow_http(true);
             }
             Arc::new(builder.build().map_err(cannot)?)
@@ -191,6 +181,11 @@ fn client(
             )));
         }
     })
+}
+
+/// Whether an endpoint is meant to be reached by `http`, whether it comes from an option or the environment.
+fn is_by_http(endpoint: Option<String>) -> bool {
+    endpoint.is_some_and(|endpoint| endpoint.to_ascii_lowercase().starts_with("http://"))
 }
 
 impl BucketStorage {

@@ -133,6 +133,12 @@ pub fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T, what: &str)
     if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, expected {expected:?}")) }
 }
 
+/// Fails unless a verification finds no fault.
+pub fn sound(store: &Store) -> Checked {
+    let report = store.verify(&Default::default()).map_err(|e| e.to_string())?;
+    same(&report.faults, &Vec::new(), "faults")
+}
+
 /// A batch of columns of integers.
 pub fn ints(columns: &[(&str, Vec<i64>)]) -> RecordBatch {
     let column = |values: &Vec<i64>| Arc::new(Int64Array::from(values.clone())) as ArrayRef;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Snapshot, State};
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TableId, Timestamp, Version};
-use crate::catalog::{Path, Pattern, SnapshotCover};
+use crate::catalog::{Path, Pattern};
 use crate::table::TableState;
 
 impl State {
@@ -37,10 +37,11 @@ impl State {
             return Ok(());
         }
         // A new table has no version before its first change.
-        let newest = self.get(id)?.newest().map(|newest| newest.version);
+        let table = self.get(id)?;
+        let newest = table.newest().map(|newest| newest.version);
         let holds = self.covers.leave(id, self.paths.get(&id).zip(newest));
         if let Some(newest) = newest.filter(|_| holds > 0) {
-            let mut table = TableState::clone(&*self.get(id)?);
+            let mut table = TableState::clone(&table);
             (0..holds).try_for_each(|_| table.pin(newest))?;
             self.tables.put(table)?;
         }
@@ -73,36 +74,26 @@ impl State {
             .map(|(path, (table, version))| (path, *table, *version))
     }
 
-    /// The version of a table that a cover holds, if it covers the table.
-    fn covered(&self, cover: &SnapshotCover, id: TableId) -> Result<Option<Version>> {
-        if !self.path_of(id).is_some_and(|path| self.covers.covers(cover, id, path)) {
-            return Ok(None);
-        }
-        Ok(self.get(id)?.newest().map(|newest| newest.version))
-    }
-
-    /// What the snapshot of this name shows at `path`. O(what it names or has pinned) for a table that was elsewhere.
-    pub fn held_at(&self, name: &str, path: &Path) -> Result<Option<(TableId, Version)>> {
-        if let Some(there) = self.pin_at(name, path) {
-            return Ok(Some(there));
-        }
-        let Some(table) = self.table_id_at(path) else { return Ok(None) };
-        if let Some(cover) = self.covers.get(name)
-            && let Some(version) = self.covered(cover, table)?
-        {
-            return Ok(Some((table, version)));
-        }
-        let mut pins = self.pins_of(name).filter(|_| !planted(Bug::ForgetMovedPins));
-        Ok(pins.find(|(_, (id, _))| *id == table).map(|(_, pin)| *pin))
-    }
-
-    /// What it holds at a path, wherever the table is now.
+    /// What the snapshot of this name holds at a path, wherever the table is now.
     pub fn held_then(&self, name: &str, path: &Path) -> Result<Option<(TableId, Version)>> {
         if let Some(there) = self.pin_at(name, path) {
             return Ok(Some(there));
         }
         let Some((cover, table)) = self.covers.get(name).zip(self.table_id_at(path)) else { return Ok(None) };
-        Ok(self.covered(cover, table)?.map(|version| (table, version)))
+        if !self.covers.covers(cover, table, path) {
+            return Ok(None);
+        }
+        Ok(self.get(table)?.newest().map(|newest| (table, newest.version)))
+    }
+
+    /// What it shows at a path. O(what it names or has pinned) for a table that was elsewhere.
+    pub fn held_at(&self, name: &str, path: &Path) -> Result<Option<(TableId, Version)>> {
+        if let Some(there) = self.held_then(name, path)? {
+            return Ok(Some(there));
+        }
+        let Some(table) = self.table_id_at(path) else { return Ok(None) };
+        let mut pins = self.pins_of(name).filter(|_| !planted(Bug::ForgetMovedPins));
+        Ok(pins.find(|(_, (id, _))| *id == table).map(|(_, pin)| *pin))
     }
 
     /// What it shows at the paths that are `wanted`, in their order: a table that was moved only once. O(what it holds).

@@ -58,8 +58,6 @@ enum ProfileSource {
     Keys(AwsCredential),
     Sso(Sso),
     Process(String),
-    /// Those of the last of these roles, the first of which is assumed with what is found there.
-    Roles(Box<ProfileSource>, Vec<AwsRole>),
 }
 
 struct Sso {
@@ -83,15 +81,15 @@ type Stamps = [Option<(SystemTime, u64)>; 2];
 impl ProfileFiles {
     fn new(environment: Environment<'_>) -> Option<Self> {
         let home = environment("HOME").filter(|home| !home.is_empty()).map(|home| Path::new(&home).join(".aws"));
-        let named = |variable: &str| environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let server = |variable: &str| environment(variable).filter(|address| !address.is_empty());
+        let given = |variable: &str| environment(variable).filter(|value| !value.is_empty());
+        let named = |variable: &str| given(variable).map(PathBuf::from);
         let within = |name: &str| home.as_ref().map(|home| home.join(name));
         Some(Self {
             credentials: named("AWS_SHARED_CREDENTIALS_FILE").or_else(|| within("credentials"))?,
             config: named("AWS_CONFIG_FILE").or_else(|| within("config"))?,
             tokens: within("sso/cache").unwrap_or_default(),
-            sso: server("AWS_ENDPOINT_URL_SSO"),
-            sts: server("AWS_ENDPOINT_URL_STS"),
+            sso: given("AWS_ENDPOINT_URL_SSO"),
+            sts: given("AWS_ENDPOINT_URL_STS"),
         })
     }
 
@@ -217,7 +215,7 @@ impl Profile {
     /// Values that must not appear in messages.
     pub fn secrets(&self) -> Vec<String> {
         match self.source() {
-            Ok(source) => source.secrets(),
+            Ok((source, _)) => source.secrets(),
             Err(_) => Vec::new(),
         }
     }
@@ -231,19 +229,18 @@ impl Profile {
         self.settings.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    fn source(&self) -> Result<ProfileSource> {
-        match self.setting("role_arn") {
-            Some(_) => {
-                let mut roles = Vec::new();
-                Ok(ProfileSource::Roles(Box::new(self.first_source(&mut Vec::new(), &mut roles)?), roles))
-            }
-            None => self.own_source(),
-        }
+    /// Where its credentials come from, and the roles that are assumed with them, one with the other, in order.
+    fn source(&self) -> Result<(ProfileSource, Vec<AwsRole>)> {
+        let mut roles = Vec::new();
+        let source = self.first_source(&mut Vec::new(), &mut roles)?;
+        Ok((source, roles))
     }
 
-    /// With what the first of the roles is assumed that lead to the one that this profile names; adds them to `roles`, in order. `later`
-    /// are the profiles whose roles come after it.
+    /// The same; adds the roles to `roles`. `later` are the profiles whose roles come after its own.
     fn first_source(&self, later: &mut Vec<String>, roles: &mut Vec<AwsRole>) -> Result<ProfileSource> {
+        if self.setting("role_arn").is_none() {
+            return self.own_source();
+        }
         let name = &self.name;
         later.push(name.clone());
         let advice =
@@ -284,11 +281,7 @@ impl Profile {
                         self.files
                     ))
                 })?;
-                let source = Self { name: from, files: self.files.clone(), settings };
-                match source.setting("role_arn") {
-                    Some(_) => source.first_source(later, roles)?,
-                    None => source.own_source()?,
-                }
+                Self { name: from, files: self.files.clone(), settings }.first_source(later, roles)?
             }
         };
         let session = self.setting("role_session_name").unwrap_or("drumlin");
@@ -341,7 +334,6 @@ impl ProfileSource {
             Self::Keys(keys) => {
                 [keys.key_id.clone(), keys.secret_key.clone()].into_iter().chain(keys.token.clone()).collect()
             }
-            Self::Roles(first, _) => first.secrets(),
             Self::Sso(_) | Self::Process(_) => Vec::new(),
         }
     }
@@ -397,37 +389,23 @@ impl ProfileCredentials {
         let name = &self.name;
         let settings = self.files.settings(name)?.map_err(|_| Error::invalid(format!("profile '{name}' is gone")))?;
         let profile = Profile { name: name.clone(), files: self.files.clone(), settings };
-        let (credential, expires) = match profile.source()? {
-            ProfileSource::Roles(first, roles) => {
-                let mut given = self.ask_own(*first).await?;
-                for role in &roles {
-                    given = self.assume(role, &given.0).await?;
-                }
-                given
-            }
-            own => self.ask_own(own).await?,
+        let (source, roles) = profile.source()?;
+        let (mut credential, mut expires) = match source {
+            ProfileSource::Keys(keys) => (keys, None),
+            ProfileSource::Sso(sso) => self.ask_sso(&sso).await?,
+            ProfileSource::Process(command) => self.ask_process(command).await?,
         };
+        for role in &roles {
+            (credential, expires) = self.assume(role, &credential).await?;
+        }
         Ok(Found { credential: Arc::new(credential), expires, stamps })
     }
 
     async fn assume(&self, role: &AwsRole, with: &AwsCredential) -> Result<(AwsCredential, Option<SystemTime>)> {
-        let failed = |what: String| {
-            Error::unavailable(format!("STS gave no credentials for the role of profile '{}': {what}", role.profile))
-        };
-        let client = reqwest::Client::builder().timeout(WAIT).build().map_err(|e| failed(e.to_string()))?;
+        let client = reqwest::Client::builder().timeout(WAIT).build().map_err(|e| role.failed(&e))?;
         let (given, until) = role.assume(with, &client, self.files.sts.as_deref()).await?;
-        let until = time_of(&until).ok_or_else(|| failed(format!("they expire at '{until}'")))?;
+        let until = time_of(&until).ok_or_else(|| role.failed(&format!("they expire at '{until}'")))?;
         Ok((given, Some(until)))
-    }
-
-    /// The credentials that are not those of a role.
-    async fn ask_own(&self, source: ProfileSource) -> Result<(AwsCredential, Option<SystemTime>)> {
-        match source {
-            ProfileSource::Keys(keys) => Ok((keys, None)),
-            ProfileSource::Sso(sso) => self.ask_sso(&sso).await,
-            ProfileSource::Process(command) => self.ask_process(command).await,
-            ProfileSource::Roles(..) => Err(Error::invalid(format!("profile '{}' has no credentials", self.name))),
-        }
     }
 
     /// Runs a program that prints credentials.

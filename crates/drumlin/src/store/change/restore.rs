@@ -6,7 +6,7 @@ use crate::base::{Error, Result, TableId, Task, Version};
 use crate::catalog::{CopyOf, CopyReport, Draft, Effect, Existing, Footprint, Path, Pattern, Read, State, restored_in};
 use crate::store::commit::in_groups::MemoryScope;
 use crate::store::nouns::transaction::OpenTransaction;
-use crate::store::read::resolve::{AsOf, is_younger, numbered, resolve, snapshot_of, table_at};
+use crate::store::read::resolve::{AsOf, held_in, is_younger, numbered, resolve, table_at};
 use crate::store::{Place, Store};
 use crate::table::{Since, TableState, refuse_matching};
 
@@ -65,8 +65,7 @@ impl Which {
         let mut copies = Vec::new();
         let as_of = &*as_of.settled(state);
         if let AsOf::Snapshot(name) = as_of {
-            snapshot_of(state, name)?;
-            for (from, (table, version)) in state.held_where(name, |path| self.names(path))? {
+            for (from, (table, version)) in held_in(state, name, |path| self.names(path))? {
                 let copy = |to| CopyOf { table, version: Some(version), from: from.clone(), to };
                 copies.extend(self.target(&from)?.map(copy));
             }
@@ -294,8 +293,7 @@ fn restored(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<CopyOf
     let as_of = &*as_of.settled(state);
     let copy = |path: &Path, table, version| CopyOf { table, version, from: path.clone(), to: path.clone() };
     if let AsOf::Snapshot(name) = as_of {
-        snapshot_of(state, name)?;
-        let held = state.held_where(name, |path| pattern.matches_path(path.as_str()))?;
+        let held = held_in(state, name, |path| pattern.matches_path(path.as_str()))?;
         let held = held.into_iter().filter(|(_, (table, _))| state.row_views.get(*table).is_none());
         found.extend(held.map(|(path, (table, version))| copy(&path, table, Some(version))));
     } else {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use super::resolve::{is_younger, snapshot_of};
+use super::resolve::{held_in, is_younger};
 use crate::base::{Error, ErrorKind, Result, TableId, Timestamp};
 use crate::catalog::{Path, Pattern, Read, State};
 use crate::filter::{BoundFilter, Verdict};
@@ -577,8 +577,7 @@ fn paths(state: &State, pattern: &Pattern, as_of: &AsOf) -> Result<Vec<Path>> {
              conditions on names"
         )));
     }
-    snapshot_of(state, name)?;
-    let held = state.held_where(name, |path| pattern.matches_path(path.as_str()))?;
+    let held = held_in(state, name, |path| pattern.matches_path(path.as_str()))?;
     Ok(held.into_iter().map(|(path, _)| path).collect())
 }
 

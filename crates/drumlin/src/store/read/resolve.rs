@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, Result, Timestamp, Version, nearest};
+use crate::base::{Error, ErrorKind, Result, TableId, Timestamp, Version, nearest};
 use crate::catalog::{Path, Pattern, Snapshot, State};
 use crate::filter::time_of;
 use crate::store::Store;
@@ -198,6 +198,16 @@ pub(in crate::store) fn snapshot_of<'a>(state: &'a State, name: &str) -> Result<
             "snapshot '{name}' does not exist{hint} (a time looks like 2026-01-31 or 2026-01-31T16:00:00Z)"
         ))
     })
+}
+
+/// What the snapshot of that name shows at the paths that are `wanted`, in their order.
+pub(in crate::store) fn held_in(
+    state: &State,
+    name: &str,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<Vec<(Path, (TableId, Version))>> {
+    snapshot_of(state, name)?;
+    state.held_where(name, wanted)
 }
 
 /// A version of a table as it is seen.

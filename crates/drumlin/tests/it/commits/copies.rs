@@ -12,7 +12,7 @@ use drumlin::table::PlanOptions;
 use drumlin::{ErrorKind, Event, Existing, Payload, Store, TableAction, Tables, VersionKind};
 
 use crate::rows::diffs;
-use crate::support::{Checked, Row, batch, numbered, open, open_with, opener, read, same};
+use crate::support::{Checked, Row, batch, numbered, open, open_with, opener, read, same, sound};
 
 fn store() -> (SimDisk, Store) {
     let disk = SimDisk::in_memory();
@@ -26,12 +26,6 @@ fn newest(store: &Store, path: &str) -> Vec<Row> {
 
 fn at(store: &Store, path: &str, version: u64) -> Vec<Row> {
     read(store, path, AsOf::Version(Version(version))).unwrap()
-}
-
-/// A path that matches nothing, or everything below.
-fn sound(store: &Store) -> Checked {
-    let report = store.verify(&Default::default()).map_err(|e| e.to_string())?;
-    same(&report.faults, &Vec::new(), "faults")
 }
 
 /// Rows in the middle of row groups are deleted, and others added; the old version comes back with its order.

@@ -7,16 +7,11 @@ use drumlin::storage::SimDisk;
 use drumlin::store::AsOf;
 use drumlin::{ErrorKind, Store, Tables, Version};
 
-use crate::support::{Checked, batch, numbered, open, read, same};
+use crate::support::{Checked, batch, numbered, open, read, same, sound};
 
 fn checkpoint(store: &Store) {
     let report = store.checkpoint(&Default::default()).unwrap();
     assert!(report.failures.is_empty(), "{report:?}");
-}
-
-fn sound(store: &Store) -> Checked {
-    let report = store.verify(&Default::default()).map_err(|e| e.to_string())?;
-    same(&report.faults, &Vec::new(), "faults")
 }
 
 fn write(store: &Store, path: &str, from: i64, rows: usize) {

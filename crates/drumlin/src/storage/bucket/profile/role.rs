@@ -56,6 +56,12 @@ struct StsError {
 }
 
 impl AwsRole {
+    /// The error of a role that was not assumed.
+    pub fn failed(&self, what: &dyn std::fmt::Display) -> Error {
+        let profile = &self.profile;
+        Error::unavailable(format!("STS gave no credentials for the role of profile '{profile}': {what}"))
+    }
+
     /// Assumes it with the credentials `with`, by Amazon's server or the one at `server`. Returns its credentials, and until when they are
     /// good.
     pub async fn assume(
@@ -64,7 +70,7 @@ impl AwsRole {
         client: &reqwest::Client,
         server: Option<&str>,
     ) -> Result<(AwsCredential, String)> {
-        let Self { profile, arn, region, parameters } = self;
+        let Self { arn, region, parameters, .. } = self;
         let server = match (server, region) {
             (Some(address), _) => address.trim_end_matches('/').to_owned(),
             (None, Some(region)) if region.starts_with("cn-") => format!("https://sts.{region}.amazonaws.com.cn"),
@@ -78,12 +84,9 @@ impl AwsRole {
         let address = Url::parse_with_params(&server, all).map_err(|e| invalid(&e))?;
         let mut signed = HttpRequest::new(HttpRequestBody::empty());
         *signed.uri_mut() = address.as_str().parse().map_err(|e| invalid(&e))?;
-        let failed = |what: &dyn std::fmt::Display| {
-            Error::unavailable(format!("STS gave no credentials for the role of profile '{profile}': {what}"))
-        };
         let authorizer = AwsAuthorizer::new(with, "sts", region.as_deref().unwrap_or("us-east-1"));
-        authorizer.try_authorize(&mut signed, None).map_err(|e| failed(&e))?;
-        let failed_request = |e: reqwest::Error| failed(&e.without_url());
+        authorizer.try_authorize(&mut signed, None).map_err(|e| self.failed(&e))?;
+        let failed_request = |e: reqwest::Error| self.failed(&e.without_url());
         let answer = client.get(address).headers(signed.headers().clone()).send().await.map_err(failed_request)?;
         let status = answer.status();
         let body = answer.bytes().await.map_err(failed_request)?;
@@ -92,10 +95,10 @@ impl AwsRole {
                 let message = error.message.map(|message| format!(": {}", shortened(message.trim())));
                 format!(", {}{}", error.code, message.unwrap_or_default())
             });
-            return Err(failed(&format!("status {status}{}", told.unwrap_or_default())));
+            return Err(self.failed(&format!("status {status}{}", told.unwrap_or_default())));
         }
         // It holds secrets, so no message has it.
-        let unknown = || failed(&"its answer is of another kind");
+        let unknown = || self.failed(&"its answer is of another kind");
         let answer: StsAnswer = quick_xml::de::from_reader(&*body).map_err(|_| unknown())?;
         let given = answer.assume_role_result.credentials;
         let (key_id, secret_key) = (given.access_key_id, given.secret_access_key);
