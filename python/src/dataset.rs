@@ -68,7 +68,7 @@ impl Dataset {
         Schema(self.core.schema())
     }
 
-    /// The same rows in types that cost an engine less, or for which it pushes down more filters.
+    /// The same rows in types that an engine has, and for which it pushes down most filters.
     fn for_engines(&self, py: Python<'_>) -> PyResult<Dataset> {
         let core = detached(py, || self.core.for_engines())?;
         Ok(Dataset::new(core, self.store.clone_ref(py)))
@@ -77,6 +77,11 @@ impl Dataset {
     /// The same rows without Arrow views; None if there are none.
     fn without_views(&self, py: Python<'_>) -> Option<Dataset> {
         self.core.without_views().map(|core| Dataset::new(core, self.store.clone_ref(py)))
+    }
+
+    /// The same rows with decimals of 128 bits in as few as they need; None if there are none.
+    fn with_narrow_decimals(&self, py: Python<'_>) -> Option<Dataset> {
+        self.core.with_narrow_decimals().map(|core| Dataset::new(core, self.store.clone_ref(py)))
     }
 
     /// The schema of all columns in the types that filters use.

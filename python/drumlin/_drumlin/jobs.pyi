@@ -95,9 +95,11 @@ class Dataset:
     def schema(self) -> Schema:
         """The schema of all columns."""
     def for_engines(self) -> Dataset:
-        """The same rows in types that cost an engine less, or for which it pushes down more filters."""
+        """The same rows in types that an engine has, and for which it pushes down most filters."""
     def without_views(self) -> Dataset | None:
         """The same rows without Arrow views; None if there are none."""
+    def with_narrow_decimals(self) -> Dataset | None:
+        """The same rows with decimals of 128 bits in as few as they need; None if there are none."""
     @property
     def filter_schema(self) -> Schema:
         """The schema of all columns in the types that filters use."""

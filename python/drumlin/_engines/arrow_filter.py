@@ -290,7 +290,7 @@ def _literal(scalar: Any, data_type: Any) -> Expr:
         if not filters.float_fits(number, data_type.bit_width) or number != plain:
             raise NOT_MINE
         return value(plain)
-    if types.is_decimal(data_type) and data_type.bit_width <= 128 and (types.is_decimal(own) or types.is_integer(own)):
+    if types.is_decimal(data_type) and data_type.precision <= 38 and (types.is_decimal(own) or types.is_integer(own)):
         return value(plain)
     if (_is_text(data_type) and _is_text(own)) or (_is_binary(data_type) and _is_binary(own)):
         return value(plain)

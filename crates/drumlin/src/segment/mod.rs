@@ -35,7 +35,7 @@ use bytes::Bytes;
 
 use crate::base::planted::{Bug, planted};
 use crate::base::{Error, Result, TypeName};
-pub use decode::form::{Form, PhysicalForm, engine_type, native_type, without_views};
+pub use decode::form::{Form, PhysicalForm, engine_type, narrow_decimal, native_type, without_views};
 pub use decode::join::{interleave, join, join_batches};
 pub use decode::pick::decode_rows;
 pub use decode::select::{filter_batch, take_batch, take_rows};

@@ -61,8 +61,8 @@ pub fn native_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm
     }
 }
 
-/// The Arrow type in which engines take a column at the least cost, and push down most: strings as a dictionary if all segments keep
-/// one; never views, half floats, or decimals of 256 bits, at any depth, of which one column makes a table useless to an engine that has no such type. It
+/// The Arrow type of a column for which engines push down most: strings as a dictionary if all segments keep one, decimals of 128 bits; never views,
+/// half floats, or decimals of 256 bits, at any depth, of which one column makes a table useless to an engine that has no such type. It
 /// holds the same values, whatever other segments may be added, except decimals of more than 38 digits, which are refused when they are read.
 pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm>) -> DataType {
     let mut kept = kept.peekable();
@@ -71,7 +71,18 @@ pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm
         Some(plain) if known && kept.all(|kept| kept != PhysicalForm::Values) => {
             DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain))
         }
-        _ => known_to_engines(data_type),
+        _ => match known_to_engines(data_type) {
+            DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => DataType::Decimal128(digits, scale),
+            known => known,
+        },
+    }
+}
+
+/// Decimals in as few bits as their digits need, in which an engine computes with them; other types as they are.
+pub fn narrow_decimal(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Decimal128(..) => native_type(data_type, std::iter::empty()),
+        other => other.clone(),
     }
 }
 

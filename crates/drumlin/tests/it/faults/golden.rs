@@ -4,6 +4,7 @@
 //! only for a new format version, in addition to the old ones.
 
 mod covered;
+mod elsewhere;
 mod expiring;
 mod followed;
 mod generated;
