@@ -72,7 +72,9 @@ pub fn engine_type(data_type: &DataType, kept: impl Iterator<Item = PhysicalForm
             DataType::Dictionary(Box::new(DataType::Int32), Box::new(plain))
         }
         _ => match known_to_engines(data_type) {
-            DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => DataType::Decimal128(digits, scale),
+            DataType::Decimal32(digits, scale) | DataType::Decimal64(digits, scale) => {
+                DataType::Decimal128(digits, scale)
+            }
             known => known,
         },
     }
