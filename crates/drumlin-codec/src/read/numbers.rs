@@ -265,19 +265,7 @@ impl<W: Word> Numbers<W> {
                     value = value.plus(*step);
                 }
             }
-            Self::Runs { ends, values, skip } => {
-                let mut at = from + skip;
-                let mut run = ends.partition_point(|end| *end as usize <= at);
-                let mut rest = out;
-                while !rest.is_empty() {
-                    let (Some(end), Some(value)) = (ends.get(run), values.get(run)) else {
-                        return Err(Error::new("runs end too early"));
-                    };
-                    let (now, later) = rest.split_at_mut((*end as usize - at).min(rest.len()));
-                    now.fill(*value);
-                    (at, run, rest) = (at + now.len(), run + 1, later);
-                }
-            }
+            Self::Runs { ends, values, skip } => fill_runs(ends, values, from + skip, out)?,
             Self::Dictionary { places, values, nulls } => {
                 let valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.get(row));
                 look_up(places, values, valid, from, out)?;
@@ -375,6 +363,33 @@ impl<W: Word> Numbers<W> {
     }
 }
 
+/// The values of the runs from place `at` on.
+fn fill_runs<W: Word>(ends: &[u32], values: &[W], at: usize, out: &mut [W]) -> Result<()> {
+    /// A run of any length begins with so many, which the next runs write over: most runs are short, and then nothing depends on how short.
+    const SHORT: usize = 8;
+    let first = ends.partition_point(|end| *end as usize <= at);
+    let runs = ends[first..].iter().zip(values.get(first..).unwrap_or_default());
+    let mut done = 0;
+    for (end, value) in runs {
+        let end = (*end as usize - at).min(out.len());
+        let begun = match out[done..].first_chunk_mut::<SHORT>() {
+            Some(short) => {
+                *short = [*value; SHORT];
+                done + SHORT
+            }
+            None => done,
+        };
+        if begun < end {
+            out[begun..end].fill(*value);
+        }
+        done = end;
+        if done == out.len() {
+            return Ok(());
+        }
+    }
+    if out.is_empty() { Ok(()) } else { Err(Error::new("runs end too early")) }
+}
+
 /// A float of its two parts.
 fn joined<W: Word>(left: W, right: W, mask: W) -> W {
     W::low(left.wide() | right.wide() & mask.wide())
@@ -406,8 +421,12 @@ impl<W: Word> Column<W> {
         if let Numbers::Held(values) = self.numbers {
             return Ok(values);
         }
-        let mut all = vec![W::default(); self.len];
-        self.numbers.fill(0, &mut all)?;
+        // Block by block, so that memory is written once, not cleared first.
+        let mut all = Vec::with_capacity(self.len);
+        self.each_block(|_, block| {
+            all.extend_from_slice(block);
+            Ok(())
+        })?;
         Ok(all)
     }
 
