@@ -64,6 +64,13 @@ fn shaped<W: Word>(rng: &mut Rng, shape: u8, len: usize) -> Vec<W> {
                 11 => (rng.f64() * 1e3).to_bits(),
                 12 if rng.u8(..9) == 0 => rng.u64(..),
                 12 => ((rng.i64(0..50)) as f64 / 4.0).to_bits(),
+                // Runs, most of which are short.
+                15 => {
+                    if rng.u8(..5) == 0 {
+                        last = rng.u64(..);
+                    }
+                    last
+                }
                 _ => rng.u64(..),
             })
         })
@@ -123,7 +130,7 @@ fn shown(built: &Built) -> String {
 fn numbers_of_every_shape_round_trip() {
     let mut rng = Rng::with_seed(5);
     let mut seen = 0;
-    for shape in 0..15 {
+    for shape in 0..16 {
         for len in [1, 2, 3, 9, 100, 600, 1024, 1025, 5000, 20_000] {
             let nulls = rng.bool().then(|| Bits::collect(len, |row| row % 3 != 0));
             for search in &SEARCHES {

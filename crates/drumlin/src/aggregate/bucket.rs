@@ -11,6 +11,7 @@ use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
 use super::codes::RowCodes;
+use super::runs::CHUNK;
 use crate::base::{Error, Result, TypeName};
 use crate::filter::{ZoneClock, narrow_integers, plain_values};
 
@@ -132,9 +133,6 @@ impl Labels {
         }
     }
 }
-
-/// How many values are compared with a bucket at once.
-const CHUNK: usize = 64;
 
 impl Buckets {
     /// Buckets of a column of type `data_type`. `InvalidArgument` if there are none.

@@ -15,6 +15,7 @@ use arrow::datatypes::{
 use arrow::row::{RowConverter, SortField};
 use foldhash::fast::FixedState;
 
+use super::runs::{CHUNK, all_are};
 use crate::base::Result;
 use crate::filter::{float_key, narrow_integers};
 
@@ -183,13 +184,27 @@ impl Combinations {
     /// Numbers codes below `places` in the order in which they come.
     fn dense(mut codes: Vec<u32>, places: usize) -> Self {
         let (mut table, mut first) = (vec![u32::MAX; places], Vec::new());
-        for (row, code) in (0..).zip(&mut codes) {
-            let dense = &mut table[*code as usize];
-            if *dense == u32::MAX {
-                *dense = first.len() as u32;
-                first.push(row);
+        let mut row = 0;
+        // Neighbours are often of one group.
+        let mut last = None;
+        for some in codes.chunks_mut(CHUNK) {
+            if let Some((code, dense)) = last
+                && all_are(some, code)
+            {
+                some.fill(dense);
+                row += some.len() as u32;
+                continue;
             }
-            *code = *dense;
+            for code in some {
+                let dense = &mut table[*code as usize];
+                if *dense == u32::MAX {
+                    *dense = first.len() as u32;
+                    first.push(row);
+                }
+                last = Some((*code, *dense));
+                *code = *dense;
+                row += 1;
+            }
         }
         Self { of_rows: codes, first }
     }
