@@ -130,9 +130,7 @@ DECIMALS = {
 }
 
 
-def test_duckdb_filters_and_reads_decimals_of_any_width(
-    store: drumlin.Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_duckdb_filters_and_reads_decimals_of_any_width(store: drumlin.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """In fewer bits DuckDB reads decimals twice as fast, and pushes none down: it gets both."""
     columns = {
         name: pa.array([None if at % 7 == 3 else D(at * 37 % 199 - 99).scaleb(-kind.scale) for at in range(600)], kind)
