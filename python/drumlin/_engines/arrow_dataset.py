@@ -100,7 +100,7 @@ class ArrowDataset(Dataset, pads.UnionDataset):  # type: ignore[misc, unused-ign
     def _asks_what_is_read(self, caller: FrameType) -> bool:
         """Whether DuckDB asks for the types of what it reads, not for those by which it decides which filters it pushes
         down: none of decimals in fewer than 128 bits, which it reads twice as fast. Its own source asks for both by the
-        one method, so that is told which one is meant. A version of DuckDB in which that cannot be done reads decimals
+        one method, which is replaced. A version of DuckDB in which that cannot be done reads decimals
         of 128 bits."""
         source, asks = caller.f_locals.get("self"), caller.f_back
         if source is None or asks is None:

@@ -10,8 +10,7 @@ use arrow::datatypes::DataType;
 use chrono::{Datelike, Days, Duration, Months, NaiveDate, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 
-use super::codes::RowCodes;
-use super::runs::CHUNK;
+use super::codes::{CHUNK, RowCodes};
 use crate::base::{Error, Result, TypeName};
 use crate::filter::{ZoneClock, narrow_integers, plain_values};
 

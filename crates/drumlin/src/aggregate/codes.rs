@@ -15,7 +15,6 @@ use arrow::datatypes::{
 use arrow::row::{RowConverter, SortField};
 use foldhash::fast::FixedState;
 
-use super::runs::{CHUNK, all_are};
 use crate::base::Result;
 use crate::filter::{float_key, narrow_integers};
 
@@ -34,6 +33,14 @@ pub struct Combinations {
 
 /// Up to this number of possible values or combinations, each has its place in a table.
 const TABLE_MAX: usize = 1 << 17;
+
+/// Neighbouring rows that are looked at together: mostly they are of one group.
+pub const CHUNK: usize = 64;
+
+/// Whether all are the same code, without a branch for each.
+pub fn all_are(codes: &[u32], code: u32) -> bool {
+    codes.iter().fold(true, |all, other| all & (*other == code))
+}
 
 /// Numbers values in the order in which they first come. `None` is a null.
 fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, rows: usize) -> RowCodes {

@@ -7,6 +7,7 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, Float64Type};
 
 use super::best::{BestNumber, Selector, doubles, keys_of};
+use super::codes::{CHUNK, all_are};
 use super::exact::ExactSum;
 use super::state::AggregateState;
 use crate::base::Result;
@@ -14,14 +15,6 @@ use crate::filter::{float_key, narrow_integers};
 
 /// With at least this many rows a run, on average, rows are added run by run.
 const RUN_ROWS_MIN: usize = 8;
-
-/// So many neighbouring rows are looked at together: mostly they are of one group.
-pub const CHUNK: usize = 64;
-
-/// Whether all are the same code, without a branch for each.
-pub fn all_are(codes: &[u32], code: u32) -> bool {
-    codes.iter().fold(true, |all, other| all & (*other == code))
-}
 
 /// The best of some floats, several at a time; `None` of none, or if one is NaN.
 fn best_of(values: &[f64], is_better: impl Fn(f64, f64) -> bool) -> Option<f64> {
