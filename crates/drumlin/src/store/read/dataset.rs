@@ -34,7 +34,7 @@ use crate::store::parts::Pin;
 use crate::store::{AsOf, Place, Store, Table};
 use crate::table::{
     Apart, Constants, IndexCost, ReadAs, Scan, ScanOptions, ScanPlan, VersionRecord, View, ViewPoint, constant_stats,
-    rows_at_most, text_dictionary, union, without_hidden,
+    rows_at_most, union, without_hidden,
 };
 
 /// What a data set is made of.
